@@ -13,10 +13,10 @@ use longhand_core::{Handle, Link, Seq};
 
 use crate::page::{Listing, Page};
 use crate::record::{
-    After, Appended, Entry, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry, NewSession,
-    Reference, RequestRecord, Scope, SessionInfo,
+    After, Appended, Entry, Found, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry,
+    NewSession, Reference, RequestRecord, Scope, SessionInfo,
 };
-use crate::storage::{Key, RequestFilter, SessionFilter, Storage, Write};
+use crate::storage::{Key, RequestFilter, SearchFilter, SessionFilter, Storage, Write};
 use crate::wait::wait;
 use crate::{ArchiveError, Damage, Owner, PreambleId, Record, Reserved, SessionId, Wish, ledger};
 
@@ -119,9 +119,20 @@ pub trait Archive: Storage {
     ///
     /// Every string is a query. An entry matches if it has every word of the query, whatever the
     /// case and accents; words in double quotes, or joined by signs as in `GB/s`, must stand side by
-    /// side, and one with a star, as in `conf*`, may go on. Where no entry has the words, entries that contain them inside other words are found.
+    /// side, and one with a star, as in `conf*`, may go on. A name such as `OrderSerializer` is found whole and by its
+    /// parts. Where no entry has the words, entries that contain them inside other words are found; of words that
+    /// look like ids or hashes, only beginnings are.
     /// Damaged entries are passed over; a search of one session that finds nothing else says so.
     fn search(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<Hit>, ArchiveError>;
+
+    /// The same for some entries only; also says whether all of them were looked at.
+    fn search_filtered(
+        &self,
+        scope: &Scope,
+        query: &str,
+        filter: SearchFilter,
+        limit: usize,
+    ) -> Result<Found, ArchiveError>;
 
     /// Gives a session another name. Its id stays, and with it all that leads to the session.
     fn rename(&self, id: SessionId, name: &str) -> Result<(), ArchiveError>;
@@ -271,7 +282,18 @@ impl<S: Storage + ?Sized> Archive for S {
     }
 
     fn search(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<Hit>, ArchiveError> {
-        wait(search::search(self, scope, query, limit))
+        let found = wait(search::search(self, scope, query, SearchFilter::default(), limit))?;
+        Ok(found.hits)
+    }
+
+    fn search_filtered(
+        &self,
+        scope: &Scope,
+        query: &str,
+        filter: SearchFilter,
+        limit: usize,
+    ) -> Result<Found, ArchiveError> {
+        wait(search::search(self, scope, query, filter, limit))
     }
 
     fn rename(&self, id: SessionId, name: &str) -> Result<(), ArchiveError> {
@@ -367,7 +389,7 @@ impl<S: Storage + ?Sized> Archive for S {
 
 /// Questions of [`Archive`] for those who must not wait.
 pub mod ask {
-    pub use super::history::{find_path, path};
+    pub use super::history::{RoundEntries, find_path, path, round};
     pub use super::search::{reference, search};
 }
 

@@ -43,6 +43,7 @@ mod number;
 mod page;
 mod query;
 mod record;
+mod role;
 mod spending;
 mod sqlite;
 mod storage;
@@ -64,14 +65,15 @@ pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
 pub use query::Strictness;
 pub use record::{
-    After, Appended, Entry, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry, NewSession,
-    Note, NoteContent, Origin, Reference, Regretted, RequestRecord, Scope, SessionInfo,
+    After, Appended, Entry, Found, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry,
+    NewSession, Note, NoteContent, Origin, Reference, Regretted, RequestRecord, Scope, SessionInfo,
 };
 pub use spending::{Reserved, Wish};
 pub use sqlite::{FileError, Migrated, MigrationSettings, SqliteArchive, SqliteSettings, Unwiped};
 pub use storage::{
-    Answer, BatchRecord, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened, Referenced,
-    RequestFilter, SearchQuery, SearchScope, SessionFilter, Storage, Upkeep, Write,
+    Answer, BatchRecord, Candidate, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened,
+    Referenced, RequestFilter, SearchFilter, SearchQuery, SearchScope, SearchStatistics,
+    SessionFilter, Storage, Upkeep, Write,
 };
 pub use transfer::Record;
 pub use usage::{EditedSums, RequestSums, SessionUsage, UsageLine};

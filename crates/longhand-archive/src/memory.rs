@@ -9,8 +9,9 @@ use longhand_core::{Handle, Link, Seq};
 
 use crate::query::{Query, snippet};
 use crate::storage::{
-    Answer, BatchRecord, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened, Referenced,
-    RequestFilter, SearchQuery, SearchScope, SessionFilter, Storage, Upkeep, Write,
+    Answer, BatchRecord, Candidate, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened,
+    Referenced, RequestFilter, SearchQuery, SearchScope, SearchStatistics, SessionFilter, Storage,
+    Upkeep, Write,
 };
 use crate::usage::day_of;
 use crate::{
@@ -364,15 +365,35 @@ impl Content {
         });
         let mut entries: Vec<(u64, SessionId, &EntryRecord)> = entries.collect();
         entries.sort_unstable_by_key(|(order, ..)| std::cmp::Reverse(*order));
+        let words = query.words();
+        let mut statistics = SearchStatistics {
+            entries_with: vec![0; words.len()],
+            words: words.into_iter().map(str::to_owned).collect(),
+            ..SearchStatistics::default()
+        };
+        for (_, record) in self.sessions.values().flat_map(|session| &session.entries) {
+            let (frequencies, length) = query.frequencies(&record.text);
+            statistics.entries += 1;
+            statistics.length += length;
+            for (entries, frequency) in statistics.entries_with.iter_mut().zip(frequencies) {
+                *entries += u64::from(frequency > 0);
+            }
+        }
         let hits = entries.into_iter().filter_map(|(order, session, record)| {
+            let Entry { seq, round, form, raw, at_ms, .. } = &record.entry;
             let place = query.find(&record.text, wanted.strictness)?;
-            let Entry { seq, round, .. } = record.entry;
-            Some((order, Hit { session, seq, round, snippet: snippet(&record.text, &place) }))
+            if !wanted.filter.accepts(form, raw, *at_ms) {
+                return None;
+            }
+            let snippet = snippet(&record.text, &place);
+            let hit = Hit { session, seq: *seq, round: *round, snippet };
+            let (frequencies, length) = query.frequencies(&record.text);
+            Some((order, Candidate { hit, frequencies, length }))
         });
         let page = Page { after: wanted.after, limit: wanted.limit };
         let listing = page.take(hits, |(order, _)| Cursor::number(*order));
         let hits = listing.items.into_iter().map(|(_, hit)| hit).collect();
-        Candidates { hits, next: listing.next, damage: None }
+        Candidates { hits, statistics, is_partial: false, next: listing.next, damage: None }
     }
 
     fn erase(&mut self, id: SessionId) -> bool {
@@ -448,7 +469,7 @@ impl MemorySession {
             pins: self.pins.clone(),
         };
         let requests = self.requests.len() as u64;
-        Opened { session: self.info(), news, activity: self.activity(), requests }
+        Opened { session: self.info(), news, requests }
     }
 
     /// The entries with numbers in ranges.
@@ -495,6 +516,7 @@ impl MemorySession {
             bytes: self.bytes,
             first_ms: self.entries.first().map_or(0, |(_, record)| record.entry.at_ms),
             last_ms: newest.map_or(0, |entry| entry.at_ms),
+            activity: self.activity(),
             is_damaged: false,
         }
     }

@@ -1,35 +1,39 @@
 //! Search queries, and whether a text matches one.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use longhand_core::cut;
 
-use crate::words::{fold, words};
+use crate::terms::is_opaque;
+use crate::words::{Folded, Word, fold};
+
+/// How many words of a query are counted.
+const WORDS_MAX: usize = 64;
 
 /// A query, ready to be compared with texts.
 #[derive(Debug)]
 pub(crate) struct Query {
-    needles: Vec<Needle>,
+    pub(crate) needles: Vec<Needle>,
 }
 
 /// Something that must be in the text.
 #[derive(Debug)]
-struct Needle {
-    /// Its words, which must stand side by side; none if it consists of signs.
-    words: Vec<String>,
+pub(crate) struct Needle {
+    /// Its words, which must stand side by side; none if it consists of signs. The second reading has the parts of
+    /// its names.
+    pub(crate) readings: Vec<Vec<String>>,
     /// Its text, for finding it inside words.
-    phrase: String,
+    pub(crate) phrase: String,
     /// Whether the last word may go on: `conf*` finds `config`.
-    is_prefix: bool,
+    pub(crate) is_prefix: bool,
 }
 
 /// How strictly a text is compared with a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
-    /// Words are whole.
+    /// Words are whole, or parts of a name such as `OrderSerializer`.
     Words,
     /// Words may be parts of others.
     Substrings,
@@ -38,42 +42,41 @@ pub enum Strictness {
 impl Query {
     /// Reads any string as a query; `None` if it is blank.
     pub(crate) fn parse(query: &str) -> Option<Self> {
-        let query = fold(query);
+        let folded = Folded::of(query);
+        let all: &str = &folded.text;
+        let needle = |part: &str| {
+            let start = part.as_ptr() as usize - all.as_ptr() as usize;
+            Needle::new(&folded, start..start + part.len())
+        };
         let mut needles: Vec<Needle> = Vec::new();
-        for (position, part) in query.split('"').enumerate() {
+        for (position, part) in all.split('"').enumerate() {
             if position % 2 == 1 {
-                needles.extend(Needle::new(part));
+                needles.extend(needle(part));
             } else {
-                needles.extend(part.split_whitespace().filter_map(Needle::new));
+                needles.extend(part.split_whitespace().filter_map(needle));
             }
         }
         if needles.is_empty() {
-            needles.extend(Needle::new(&query));
+            needles.extend(needle(all));
         }
+        let mut known = HashSet::new();
+        needles.retain(|needle| {
+            let Needle { readings, phrase, is_prefix } = needle;
+            known.insert((readings.clone(), phrase.clone(), *is_prefix))
+        });
         (!needles.is_empty()).then_some(Self { needles })
     }
 
-    /// The distinct words of the query.
+    /// The distinct words of the query, in order; of a very long one, those of its beginning.
     pub(crate) fn words(&self) -> BTreeSet<&str> {
-        self.needles.iter().flat_map(|needle| &needle.words).map(String::as_str).collect()
-    }
-
-    /// The distinct words of the query, each with whether it may be the beginning of a longer one.
-    pub(crate) fn terms(&self) -> BTreeSet<(&str, bool)> {
-        let terms = |needle: &'_ Needle| {
-            let last = needle.words.len().saturating_sub(1);
-            let is_prefix = needle.is_prefix;
-            (0..needle.words.len()).map(move |at| (at, is_prefix && at == last))
-        };
-        let needles = self.needles.iter();
-        needles
-            .flat_map(|needle| terms(needle).map(|(at, is)| (needle.words[at].as_str(), is)))
-            .collect()
+        let words = self.needles.iter().filter_map(|needle| needle.readings.first());
+        words.flatten().map(String::as_str).take(WORDS_MAX).collect()
     }
 
     /// Returns the place of the first needle, if the text has all of them.
     pub(crate) fn find(&self, text: &str, strictness: Strictness) -> Option<Range<usize>> {
-        let haystack = Haystack { folded: fold(text), strictness, words: OnceCell::new() };
+        let folded = Folded::of(text);
+        let haystack = Haystack { folded: &folded, strictness, words: OnceCell::new() };
         let mut first: Option<Range<usize>> = None;
         for needle in &self.needles {
             let place = haystack.find(needle)?;
@@ -83,53 +86,138 @@ impl Query {
         }
         first.map(|place| unfolded(text, place.start)..unfolded(text, place.end))
     }
+
+    /// How often a text has each of [`Query::words`], and how many words it has.
+    pub(crate) fn frequencies(&self, text: &str) -> (Vec<u64>, u64) {
+        let words: Vec<&str> = self.words().into_iter().collect();
+        let mut frequencies = vec![0; words.len()];
+        let mut length = 0;
+        for word in Folded::of(text).words() {
+            length += 1;
+            let parts = word.parts().map(|(_, part)| part);
+            for found in std::iter::once(word.text).chain(parts) {
+                if let Ok(at) = words.binary_search(&found) {
+                    frequencies[at] += 1;
+                }
+            }
+        }
+        (frequencies, length)
+    }
 }
 
 impl Needle {
-    fn new(text: &str) -> Option<Self> {
+    fn new(folded: &Folded<'_>, range: Range<usize>) -> Option<Self> {
+        let text = &folded.text[range.clone()];
+        let start = range.start + (text.len() - text.trim_start().len());
         let text = text.trim();
         let stem = text.strip_suffix('*').filter(|stem| stem.ends_with(char::is_alphanumeric));
         let (text, is_prefix) = (stem.unwrap_or(text), stem.is_some());
-        let words = words(text).map(|(_, word)| word.to_owned()).collect();
-        (!text.is_empty()).then(|| Self { words, phrase: text.to_owned(), is_prefix })
+        let words: Vec<Word<'_>> = folded.words_of(start..start + text.len()).collect();
+        let whole: Vec<String> = words.iter().map(|word| word.text.to_owned()).collect();
+        let parts: Vec<String> = words
+            .iter()
+            .flat_map(|word| {
+                let parts: Vec<String> = word.parts().map(|(_, part)| part.to_owned()).collect();
+                if parts.is_empty() { vec![word.text.to_owned()] } else { parts }
+            })
+            .collect();
+        let mut readings = vec![whole];
+        if parts != readings[0] {
+            readings.push(parts);
+        }
+        readings.retain(|reading| !reading.is_empty());
+        (!text.is_empty()).then(|| Self { readings, phrase: text.to_owned(), is_prefix })
     }
 }
 
 /// A folded text, and its words if a needle asks for them.
 struct Haystack<'t> {
-    folded: Cow<'t, str>,
+    folded: &'t Folded<'t>,
     strictness: Strictness,
-    words: OnceCell<Vec<Range<usize>>>,
+    words: OnceCell<Vec<Word<'t>>>,
 }
 
 impl Haystack<'_> {
     fn find(&self, needle: &Needle) -> Option<Range<usize>> {
-        match self.strictness {
-            Strictness::Words if !needle.words.is_empty() => self.find_words(needle),
-            _ => self.find_substring(&needle.phrase),
+        if self.strictness == Strictness::Substrings || needle.readings.is_empty() {
+            return self.find_substring(&needle.phrase);
         }
+        let words = self.words.get_or_init(|| self.folded.words().collect());
+        let found = needle.readings.iter().filter_map(|reading| {
+            (0..words.len()).find_map(|at| run(&words[at..], reading, needle.is_prefix))
+        });
+        found.min_by_key(|place| place.start)
     }
 
-    fn find_words(&self, needle: &Needle) -> Option<Range<usize>> {
-        let wanted = &needle.words;
-        let words = self
-            .words
-            .get_or_init(|| words(&self.folded).map(|(place, _)| place).collect::<Vec<_>>());
-        let is_run = |run: &&[Range<usize>]| {
-            run.iter().zip(wanted).enumerate().all(|(at, (place, wanted))| {
-                let word = &self.folded[place.clone()];
-                let may_go_on = needle.is_prefix && at + 1 == needle.words.len();
-                word == wanted || (may_go_on && word.starts_with(wanted.as_str()))
-            })
-        };
-        let run = words.windows(wanted.len()).find(is_run)?;
-        Some(run[0].start..run[wanted.len() - 1].end)
-    }
-
+    /// Of an opaque word, only the beginning is found.
     fn find_substring(&self, phrase: &str) -> Option<Range<usize>> {
-        let start = memchr::memmem::find(self.folded.as_bytes(), phrase.as_bytes())?;
+        let text: &str = &self.folded.text;
+        let mut words = self.folded.words();
+        let mut word = words.next();
+        let mut places = memchr::memmem::find_iter(text.as_bytes(), phrase.as_bytes());
+        let start = places.find(|start| {
+            while word.as_ref().is_some_and(|word| word.end() <= *start) {
+                word = words.next();
+            }
+            !word.as_ref().is_some_and(|word| word.start < *start && is_opaque(word.text))
+        })?;
         Some(start..start + phrase.len())
     }
+}
+
+/// The place of wanted words from the first of the words on. A word of the text counts whole, or as its parts.
+fn run(words: &[Word<'_>], wanted: &[String], is_prefix: bool) -> Option<Range<usize>> {
+    let first = words.first()?;
+    if let Some(end) = follow(words, wanted, is_prefix) {
+        return Some(first.start..end);
+    }
+    let parts: Vec<(usize, &str)> = first.parts().collect();
+    (1..parts.len()).find_map(|part| {
+        let end = follow_parts(&parts[part..], &words[1..], wanted, is_prefix)?;
+        Some(parts[part].0..end)
+    })
+}
+
+/// Where wanted words end that begin with the first of the words.
+fn follow(words: &[Word<'_>], wanted: &[String], is_prefix: bool) -> Option<usize> {
+    let (word, rest) = words.split_first()?;
+    let (first, left) = wanted.split_first()?;
+    let is_last = left.is_empty();
+    if is_equal(word.text, first, is_prefix && is_last) {
+        if is_last {
+            return Some(word.end());
+        }
+        if let Some(end) = follow(rest, left, is_prefix) {
+            return Some(end);
+        }
+    }
+    let parts: Vec<(usize, &str)> = word.parts().collect();
+    follow_parts(&parts, rest, wanted, is_prefix)
+}
+
+/// The same from a part of a name on.
+fn follow_parts(
+    parts: &[(usize, &str)],
+    rest: &[Word<'_>],
+    wanted: &[String],
+    is_prefix: bool,
+) -> Option<usize> {
+    let mut left = wanted;
+    for (start, part) in parts {
+        let (first, others) = left.split_first()?;
+        if !is_equal(part, first, is_prefix && others.is_empty()) {
+            return None;
+        }
+        if others.is_empty() {
+            return Some(start + part.len());
+        }
+        left = others;
+    }
+    if parts.is_empty() { None } else { follow(rest, left, is_prefix) }
+}
+
+fn is_equal(word: &str, wanted: &str, may_go_on: bool) -> bool {
+    word == wanted || (may_go_on && word.starts_with(wanted))
 }
 
 /// Returns the place in a text that folding moves to `at`, or one close to it.
@@ -237,8 +325,42 @@ mod tests {
         check("\"the conf*\"", "the configuration", true);
         check("th* configuration", "the configuration", true);
         check("conf", "the configuration", false);
-        let query = Query::parse("a conf* a").unwrap();
-        assert_eq!(query.terms().into_iter().collect::<Vec<_>>(), [("a", false), ("conf", true)]);
+    }
+
+    #[test]
+    fn names_are_found_whole_and_in_parts() {
+        let text = "see the OrderSerializer error in processed_events";
+        for query in
+            ["OrderSerializer", "orderserializer", "order", "serializer", "order_serializer"]
+        {
+            check(query, text, true);
+        }
+        check("\"the order\"", text, true);
+        check("\"serializer error\"", text, true);
+        check("\"OrderSerializer error\"", text, true);
+        check("\"orderserializer error in\"", text, true);
+        check("\"the serializer\"", text, false);
+        check("\"order error\"", text, false);
+        check("\"serializer order\"", text, false);
+        check("seri*", text, true);
+        check("processedEvents", text, true);
+        check("OrderSerializer", "an order serializer", true);
+    }
+
+    #[test]
+    fn of_an_id_only_the_beginning_is_found() {
+        let query = Query::parse("8461b7").unwrap();
+        assert_eq!(query.find("is 4d8461b77aa1", Strictness::Substrings), None);
+        assert_eq!(query.find("4d8461b77aa1 8461b7zz", Strictness::Substrings), Some(13..19));
+        let query = Query::parse("4d8461").unwrap();
+        assert_eq!(query.find("数4d8461b77aa1", Strictness::Substrings), Some(3..9));
+    }
+
+    #[test]
+    fn words_are_counted() {
+        let query = Query::parse("order \"the error\"").unwrap();
+        assert_eq!(query.words().into_iter().collect::<Vec<_>>(), ["error", "order", "the"]);
+        assert_eq!(query.frequencies("The OrderBook, the order"), (vec![0, 2, 2], 4));
     }
 
     #[test]

@@ -187,6 +187,8 @@ pub struct SessionInfo {
     pub first_ms: i64,
     /// The time of its newest entry.
     pub last_ms: i64,
+    /// Grows with every entry of any session: which of two was spoken in last.
+    pub activity: u64,
     /// Whether this very record failed its checksum, so that nothing in it is certain; `verify` tells more.
     pub is_damaged: bool,
 }
@@ -221,7 +223,7 @@ pub enum Scope {
 }
 
 /// An entry that a search found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hit {
     /// The session it is in.
     pub session: SessionId,
@@ -231,6 +233,15 @@ pub struct Hit {
     pub round: u64,
     /// The words around the first match, on one line.
     pub snippet: String,
+}
+
+/// What a search has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The entries, newest first.
+    pub hits: Vec<Hit>,
+    /// Whether some entries were not looked at: the index is still being made, or knows nothing about the query.
+    pub is_partial: bool,
 }
 
 /// What a handle stands for.
@@ -339,11 +350,11 @@ pub enum Regretted {
 }
 
 impl NewSession {
-    /// Whether two records are of the same session: all but what is learned of a session later.
+    /// Whether two records are of the same session: all but its name and what is learned of it later.
     pub fn is_same(&self, other: &Self) -> bool {
         let begun = |session: &Self| {
             let origin = Origin { offset: 0, ..session.origin.clone() };
-            Self { origin, opening: String::new(), ..session.clone() }
+            Self { origin, name: String::new(), opening: String::new(), ..session.clone() }
         };
         begun(self) == begun(other)
     }

@@ -9,13 +9,13 @@ use std::ops::Range;
 use std::pin::Pin;
 
 use longhand_core::session::{BatchLine, News, Node, Version};
-use longhand_core::{Batch, Handle, Link, Seq};
+use longhand_core::{Batch, Handle, Link, Role, Seq};
 
 use crate::page::{Cursor, Listing, Page};
 use crate::query::Strictness;
 use crate::{
     ArchiveError, Damage, Entry, Hit, KnownPath, LoggedBatch, NewSession, Note, Owner, PreambleId,
-    RequestRecord, SessionId, SessionInfo, UsageLine,
+    RequestRecord, SessionId, SessionInfo, UsageLine, role,
 };
 
 /// What a call of [`Storage`] comes to. It needs no runtime: [`crate::wait`] waits for it, too.
@@ -186,8 +186,6 @@ pub struct Opened {
     pub session: SessionInfo,
     /// What it has got since the version that was asked for.
     pub news: News,
-    /// Grows with every entry of any session: which of two was spoken in last.
-    pub activity: u64,
     /// How many lines its request log has.
     pub requests: u64,
 }
@@ -212,6 +210,8 @@ pub struct SearchQuery {
     pub strictness: Strictness,
     /// Where they are looked for.
     pub within: SearchScope,
+    /// Which entries are wanted.
+    pub filter: SearchFilter,
     /// The `next` of the answer before.
     pub after: Option<Cursor>,
     /// The most hits.
@@ -229,15 +229,64 @@ pub enum SearchScope {
     Session(SessionId),
 }
 
+/// Which entries a search is to find.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SearchFilter {
+    /// Only messages that may be of this role. Storage does not read messages: some that it finds have another one.
+    pub role: Option<Role>,
+    /// Only what was said since then, in milliseconds since 1970.
+    pub since_ms: Option<i64>,
+    /// Only what was said before, in milliseconds since 1970.
+    pub before_ms: Option<i64>,
+}
+
 /// What a search has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
     /// The entries, newest first.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<Candidate>,
+    /// What tells how much each word of the query says.
+    pub statistics: SearchStatistics,
+    /// Whether some entries were not compared, because the index is still being made or knows nothing about the query.
+    pub is_partial: bool,
     /// Where the search goes on; `None` if it has seen everything.
     pub next: Option<Cursor>,
     /// An entry that could not be read.
     pub damage: Option<Damage>,
+}
+
+/// An entry that was found, with what tells how well it fits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Candidate {
+    /// The entry.
+    pub hit: Hit,
+    /// How often it has each of the words in [`SearchStatistics::words`].
+    pub frequencies: Vec<u64>,
+    /// How many words it has.
+    pub length: u64,
+}
+
+/// What there is of the words of a query, in all sessions of all owners. Entries that are not in the index yet do not
+/// count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchStatistics {
+    /// The distinct words of the query, in order.
+    pub words: Vec<String>,
+    /// How many entries have each of the words.
+    pub entries_with: Vec<u64>,
+    /// How many entries there are.
+    pub entries: u64,
+    /// How many words they have.
+    pub length: u64,
+}
+
+impl SearchFilter {
+    /// Whether an entry is wanted.
+    pub(crate) fn accepts(&self, form: &str, raw: &str, at_ms: i64) -> bool {
+        self.since_ms.is_none_or(|since| at_ms >= since)
+            && self.before_ms.is_none_or(|before| at_ms < before)
+            && self.role.is_none_or(|asked| role::may_have(form, raw, asked))
+    }
 }
 
 /// Which sessions are wanted.

@@ -1,6 +1,6 @@
 //! Words as search sees them.
 //!
-//! The index keeps words, so a change here needs a migration that rebuilds the index.
+//! The index keeps words, so a change here needs another `sqlite::index::VERSION`.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use unicode_normalization::char::is_combining_mark;
 ///
 /// A word is a run of letters and digits. Scripts that put no space between words, and symbols
 /// such as emoji, count as a word per character, so that words side by side are a substring.
-pub(crate) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
@@ -54,27 +54,110 @@ fn kind_at(text: &str, at: usize) -> Option<(Kind, usize)> {
     Some((kind(letter), letter.len_utf8()))
 }
 
+/// A text in which spellings that differ only in case, accents or width are equal.
+#[derive(Debug)]
+pub(crate) struct Folded<'t> {
+    pub(crate) text: Cow<'t, str>,
+    /// Where a capital begins a part of a name such as `OrderSerializer`, in order.
+    humps: Vec<usize>,
+}
+
+/// A word of a folded text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word<'f> {
+    /// Where it begins.
+    pub(crate) start: usize,
+    pub(crate) text: &'f str,
+    humps: &'f [usize],
+}
+
+/// A name has parts if these have so many letters on average: what has shorter ones is no name.
+const PART_BYTES_MIN: usize = 3;
+
+impl<'t> Folded<'t> {
+    pub(crate) fn of(text: &'t str) -> Self {
+        if !text.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii()) {
+            return Self { text: Cow::Borrowed(text), humps: Vec::new() };
+        }
+        let mut folded = String::with_capacity(text.len());
+        let mut humps = Vec::new();
+        let mut rest = text;
+        // No letter of ASCII is composed with what follows once accents are gone, so that runs of it
+        // can be folded by themselves, which is a hundred times faster.
+        while !rest.is_empty() {
+            let ascii = rest.bytes().position(|byte| !byte.is_ascii()).unwrap_or(rest.len());
+            let start = folded.len();
+            add_humps(&rest.as_bytes()[..ascii], start, &mut humps);
+            folded.push_str(&rest[..ascii]);
+            folded[start..].make_ascii_lowercase();
+            rest = &rest[ascii..];
+            let other = rest.bytes().position(|byte| byte.is_ascii()).unwrap_or(rest.len());
+            let bare = rest[..other].nfkd().filter(|letter| !is_accent(*letter));
+            folded.extend(bare.nfc().flat_map(char::to_lowercase));
+            rest = &rest[other..];
+        }
+        Self { text: Cow::Owned(folded), humps }
+    }
+
+    /// Its words, in order.
+    pub(crate) fn words(&self) -> impl Iterator<Item = Word<'_>> {
+        self.words_of(0..self.text.len())
+    }
+
+    /// The words of a part of it.
+    pub(crate) fn words_of(&self, range: Range<usize>) -> impl Iterator<Item = Word<'_>> {
+        let first = range.start;
+        let mut humps = &self.humps[self.humps.partition_point(|hump| *hump <= first)..];
+        words(&self.text[range]).map(move |(place, text)| {
+            let (start, end) = (first + place.start, first + place.end);
+            let before = humps.iter().take_while(|hump| **hump <= start).count();
+            humps = &humps[before..];
+            let inside = humps.iter().take_while(|hump| **hump < end).count();
+            let (inside, rest) = humps.split_at(inside);
+            humps = rest;
+            Word { start, text, humps: inside }
+        })
+    }
+}
+
+/// Finds where parts of names begin: at a capital after a small letter or a digit, and at the last of several
+/// capitals if a small letter follows.
+fn add_humps(ascii: &[u8], start: usize, humps: &mut Vec<usize>) {
+    for (at, around) in ascii.windows(2).enumerate() {
+        let [before, letter] = [around[0], around[1]];
+        if letter.is_ascii_uppercase() && before.is_ascii_alphanumeric() {
+            let next = ascii.get(at + 2);
+            if !before.is_ascii_uppercase() || next.is_some_and(u8::is_ascii_lowercase) {
+                humps.push(start + at + 1);
+            }
+        }
+    }
+}
+
+impl<'f> Word<'f> {
+    pub(crate) fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+
+    /// The parts of a name, each with where it begins; nothing if the word has none. The index knows of the parts only
+    /// that they are in the same place, so a word in which one comes twice in a row does not count as a name.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &'f str)> {
+        let (start, text, humps) = (self.start, self.text, self.humps);
+        let part = move |number: usize| {
+            let from = if number == 0 { 0 } else { humps[number - 1] - start };
+            let end = humps.get(number).map_or(text.len(), |hump| hump - start);
+            (start + from, &text[from..end])
+        };
+        let is_name = !humps.is_empty()
+            && text.len() >= (humps.len() + 1) * PART_BYTES_MIN
+            && (0..humps.len()).all(|number| part(number).1 != part(number + 1).1);
+        (0..if is_name { humps.len() + 1 } else { 0 }).map(part)
+    }
+}
+
 /// Makes spellings that differ only in case, accents or width equal.
 pub(crate) fn fold(text: &str) -> Cow<'_, str> {
-    if !text.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii()) {
-        return Cow::Borrowed(text);
-    }
-    let mut folded = String::with_capacity(text.len());
-    let mut rest = text;
-    // No letter of ASCII is composed with what follows once accents are gone, so that runs of it
-    // can be folded by themselves, which is a hundred times faster.
-    while !rest.is_empty() {
-        let ascii = rest.bytes().position(|byte| !byte.is_ascii()).unwrap_or(rest.len());
-        let start = folded.len();
-        folded.push_str(&rest[..ascii]);
-        folded[start..].make_ascii_lowercase();
-        rest = &rest[ascii..];
-        let other = rest.bytes().position(|byte| byte.is_ascii()).unwrap_or(rest.len());
-        let bare = rest[..other].nfkd().filter(|letter| !is_accent(*letter));
-        folded.extend(bare.nfc().flat_map(char::to_lowercase));
-        rest = &rest[other..];
-    }
-    Cow::Owned(folded)
+    Folded::of(text).text
 }
 
 /// Marks on Latin, Greek and Cyrillic letters; those of other scripts make another letter.
@@ -121,8 +204,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[&str]) {
-        let folded = fold(text);
-        let found: Vec<&str> = words(&folded).map(|(_, word)| word).collect();
+        let folded = Folded::of(text);
+        let found: Vec<&str> = folded.words().map(|word| word.text).collect();
         assert_eq!(found, expected, "{text}");
     }
 
@@ -133,6 +216,22 @@ mod tests {
             "g-12ab don't GB/s snake_case",
             &["g", "12ab", "don", "t", "gb", "s", "snake", "case"],
         );
+    }
+
+    #[test]
+    fn names_have_parts() {
+        let parts = |text: &str| -> Vec<String> {
+            let folded = Folded::of(text);
+            let parts = folded.words().flat_map(|word| word.parts().collect::<Vec<_>>());
+            parts.map(|(start, part)| format!("{start}{part}")).collect()
+        };
+        assert_eq!(
+            parts("see OrderSerializer and HTTPServer"),
+            ["4order", "9serializer", "24http", "28server"]
+        );
+        assert_eq!(parts("sha256Sum parseJSON"), ["0sha256", "6sum", "10parse", "15json"]);
+        assert_eq!(parts("é OrderUp"), ["2order", "7up"]);
+        assert_eq!(parts("plain snake_case CONSTANT Title aB3dE9f xY orderOrder"), [""; 0]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn migrate(args: &MigrateArgs) -> Result<CommandOutcome> {
     let settings = MigrationSettings {
         file: SqliteSettings::default(),
         leaves_damaged: args.without_damaged,
-        opening: &longhand::opening_of,
+        opening: &longhand::driver::opening_of,
         progress: Box::new(|done, all| {
             let percent = done.saturating_mul(100) / all.max(1);
             let what =

@@ -489,8 +489,6 @@ pub(crate) struct ImportArgs {
     pub(crate) max_input: u64,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
-    #[command(flatten)]
-    pub(crate) session: SessionArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

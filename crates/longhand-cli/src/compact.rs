@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use longhand::{Admitted, Owner, SqliteArchive, WindowRequest};
+use longhand::driver::{Admitted, WindowRequest};
+use longhand::{Owner, SqliteArchive};
 use longhand_core::{Batch, Budget, PlanSettings, Scale, Tokens};
 use longhand_dialect::{BINDING_BETA, Conversation};
 

@@ -52,10 +52,8 @@ fn text(page: &SessionPage, all: bool) -> String {
             push_session(page, session, branch, 2, &mut text);
         }
     }
-    let more = page.total as usize - page.items.len();
-    if more > 0 && page.next.is_some() {
-        let more = output::counted_as(more, "older conversation", "older conversations");
-        text.push_str(&format!("({more}; --limit 0 lists all)\n"));
+    if page.next.is_some() {
+        text.push_str("(there are older conversations; --limit 0 lists all)\n");
     }
     if page.aside > 0 && !all {
         let calls = output::counted(page.aside as usize, "side call");

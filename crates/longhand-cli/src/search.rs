@@ -24,7 +24,13 @@ pub(crate) fn run(args: &SearchArgs) -> Result<CommandOutcome> {
     if let Some(name) = &args.session {
         request.session = Some(store::readable(&app, name)?.id);
     }
-    let found = app.search(&request)?;
+    let found = app.find_entries(&request)?;
+    if found.is_partial {
+        output::say(
+            "not every message was looked at: the search index is being made, or does not know this query",
+        );
+    }
+    let found = found.entries;
     if args.json {
         output::print_json(&found)?;
     } else {

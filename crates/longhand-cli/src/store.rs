@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use longhand::app::{Access, App, SessionSummary, ViewSettings};
+use longhand::driver::Summarised;
 use longhand::{
     Archive, Extractive, Miner, Pattern, Policy, Redactor, Rolling, Session, SessionSettings,
-    SqliteArchive, Summarised, Summariser, Tokens,
+    SqliteArchive, Summariser, Tokens,
 };
 
 use crate::args::{ArchiveArgs, PolicyName, SessionArgs};

@@ -1,13 +1,16 @@
 //! `longhand usage`: what was sent, cached and saved, and what it cost.
 
 use anyhow::Result;
-use longhand::app::{UsageReport, UsageRow};
+use longhand::app::{UsageReport, UsageRequest, UsageRow};
 use longhand_dialect::Usage;
 
 use crate::args::{UsageArgs, UsageBy};
 use crate::config::Config;
 use crate::output::{harmless_line, short_number};
 use crate::{CommandOutcome, models, names, output, store};
+
+/// How many rows people see unless they ask for more.
+const ROWS_MAX: usize = 100;
 
 /// The columns that the figures of a row take.
 const FIGURES_COLUMNS: usize = 67;
@@ -21,7 +24,8 @@ pub(crate) fn run(args: &UsageArgs) -> Result<CommandOutcome> {
     let price = |model: &str, usage: &Usage| {
         prices.named(model).map(|price| longhand_model::cost_micros(&price, usage))
     };
-    let report = app.usage(args.by.into(), &price)?;
+    let limit = args.limit.or((!args.json).then_some(ROWS_MAX)).filter(|limit| *limit > 0);
+    let report = app.usage(&UsageRequest { by: args.by.into(), limit }, &price)?;
     if args.json {
         output::print_json(&report)?;
     } else {
@@ -71,6 +75,9 @@ fn table(by: UsageBy, report: &UsageReport, columns: usize) -> String {
     }
     if rows.len() > 1 {
         line("total", &report.total);
+    }
+    if report.more > 0 {
+        text.push_str(&format!("({} more; --limit 0 lists all)\n", report.more));
     }
     text + &chart(&rows, width, columns)
 }

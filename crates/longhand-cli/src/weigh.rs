@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-pub(crate) use longhand::{SharedMeter, tokens_outside_messages as attributes};
+pub(crate) use longhand::SharedMeter;
+pub(crate) use longhand::driver::tokens_outside_messages as attributes;
 use longhand_core::{Message, Scale, Tokens, grouped};
 use longhand_dialect::Conversation;
 use longhand_meter::MeterSpec;
@@ -34,7 +35,7 @@ pub(crate) fn open(
     let suits =
         matches!(spec, MeterSpec::TokenizerJson(_)) || of_model.is_none_or(|known| known == spec);
     let (name, is_exact) = (spec.to_string(), spec.is_exact() && suits);
-    let meter = Arc::from(spec.open(longhand::image_rule(conversation.dialect, model))?);
+    let meter = Arc::from(spec.open(longhand::driver::image_rule(conversation.dialect, model))?);
     Ok(NamedMeter { name, is_exact, meter })
 }
 

@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use longhand::{Archive, Learned, Owner, Tokens, TooLong};
+use longhand::driver::{Learned, TooLong};
+use longhand::{Archive, Owner, Tokens};
 use longhand_archive::{Key, Page, SessionFilter};
 use longhand_dialect::Overflow;
 use rustc_hash::FxHashMap;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, USER_AGENT};
-use longhand::group_of;
+use longhand::driver::group_of;
 use longhand_dialect::Conversation;
 use serde_json::Value;
 

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use longhand::driver::{Chain, Unread};
 use longhand::driver::{
     LiveSession, NewAnswer, PendingWrite, PlacedRequest, RequestPlace, Sink, Ticket,
     UnplacedRequest, WriteWeight,
 };
-use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId, Unread};
+use longhand::{Archive, MemoryArchive, Owner, SessionId};
 use longhand_archive::{
     ArchiveError, Key, KnownPath, NewSession, Page, PreambleId, RequestRecord, SessionFilter,
     Write, ask,
@@ -436,7 +437,7 @@ pub(crate) fn now_ms() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longhand::new_entry;
+    use longhand::driver::new_entry;
     use longhand_archive::{After, NewSession};
 
     #[test]

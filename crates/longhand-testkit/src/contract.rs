@@ -151,6 +151,8 @@ cases! { $
         the_newest_comes_first
         a_star_finds_words_that_begin_so
         parts_of_words_are_found_if_nothing_else_is
+        names_are_found_whole_and_in_parts
+        a_search_is_filtered_where_it_is_made
         a_search_keeps_to_its_scope
         any_string_is_a_query
         any_text_is_stored_and_found

@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
+use longhand::driver::Scale;
 use longhand::summary::Input;
 use longhand::{
-    Extractive, MemoryArchive, Prompt, Round, Scale, Session, SessionSettings, Summariser, Summary,
+    Extractive, MemoryArchive, Prompt, Round, Session, SessionSettings, Summariser, Summary,
     SummaryError, Tokens,
 };
 

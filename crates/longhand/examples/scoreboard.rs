@@ -13,10 +13,11 @@ use std::io::BufRead as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use longhand::driver::{Fitting, Summarised};
 use longhand::replay::{
     BudgetShare, Figures, FoundShare, Method, ReplaySettings, Trace, judge, replay,
 };
-use longhand::{Extractive, Fitting, Miner, Policy, Round, Session, SqliteArchive, Summarised};
+use longhand::{Extractive, Miner, Policy, Round, Session, SqliteArchive};
 use longhand_core::{Budget, Meter, Tokens};
 use longhand_dialect::{Conversation, read};
 use longhand_meter::{ImageRule, MeterSpec};

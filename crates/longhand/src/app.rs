@@ -67,9 +67,9 @@ pub use self::manage::{
     ArchiveHealth, DamageLine, PinReport, RemoveReport, RenameReport, UndoReport, VerifyReport,
 };
 pub use self::record::{RecordReport, WindowReport};
-pub use self::search::{FoundEntry, SearchRequest};
+pub use self::search::{FoundEntries, FoundEntry, SearchRequest};
 pub use self::timestamp::Timestamp;
-pub use self::usage::{ConversationCost, Cost, UsageBy, UsageReport, UsageRow};
+pub use self::usage::{ConversationCost, Cost, UsageBy, UsageReport, UsageRequest, UsageRow};
 
 /// What one can ask of an archive.
 #[derive(Clone)]

@@ -40,6 +40,22 @@ pub use source::{Purpose, TokenCounts, WindowSource};
 pub use twin::Twin;
 pub use window::{MadeWindow, PlannedEdits};
 
+pub use crate::admit::{Admitted, Fitted, WindowRequest};
+pub use crate::digest::Summarised;
+pub use crate::entry::{
+    entry_of, entry_with, is_form, new_entry, opening, opening_of, searchable, user_words,
+};
+pub use crate::fit::Fitting;
+pub use crate::known_calls::{KnownCalls, Unread};
+pub use crate::learned::{Learned, TooLong};
+pub use crate::one_request::{image_rule, tokens_outside_messages};
+pub use crate::redact::hidden_tokens;
+pub use crate::rejoin::{Rejoined, group_of, rejoin};
+pub use crate::source::origin_of;
+pub use crate::story::Storyteller;
+pub use longhand_core::Scale;
+pub use longhand_core::session::{Chain, Trail};
+
 /// Locks a mutex, also after a thread panicked while it held the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -159,39 +159,24 @@ pub mod time;
 pub mod transfer;
 pub mod unread;
 
-pub use admit::{Admitted, Fitted, WindowRequest};
-pub use digest::Summarised;
-pub use entry::{
-    entry_of, entry_with, is_form, new_entry, opening, opening_of, searchable, user_words,
-};
-pub use fit::Fitting;
-pub use known_calls::{KnownCalls, Unread};
-pub use learned::{Learned, TooLong};
 pub use longhand_archive::{
     self as archive, Archive, ArchiveError, MemoryArchive, Owner, SessionId, SqliteArchive,
 };
 pub use longhand_core::anchor::{Miner, Pattern};
-pub use longhand_core::session::{Chain, Trail};
 pub use longhand_core::{
-    self as core, Budget, CachePrices, Framing, Handle, Image, Meter, Policy, Rolling, Scale, Seq,
-    Tokens,
+    self as core, Budget, CachePrices, Framing, Handle, Image, Meter, Policy, Rolling, Seq, Tokens,
 };
 pub use longhand_dialect::{self as dialect, Conversation, Dialect};
 pub use longhand_meter::{self as meter, MeterSpec};
 pub use longhand_summary::{self as summary, Extractive, Summariser, Summary, SummaryError};
-pub use one_request::{
-    Fit, SharedMeter, expand, fit, image_rule, meter_for, tokens_outside_messages,
-};
+pub use one_request::{Fit, SharedMeter, expand, fit, meter_for};
 pub use prompt::{Placement, Prompt, Window};
 pub use receipt::Receipt;
-pub use redact::{Redactor, hidden_tokens};
-pub use rejoin::{Rejoined, group_of, rejoin};
+pub use redact::Redactor;
 pub use round::{ModelCall, Round};
 pub use session::{
     Answered, Folding, PlainRound, Recorded, Session, SessionError, SessionSettings,
 };
-pub use source::origin_of;
-pub use story::Storyteller;
 
 /// The Rust in the README, which is compiled and run with the other examples.
 #[cfg(doctest)]

@@ -196,7 +196,7 @@ mod tests {
     use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
 
     use super::*;
-    use crate::new_entry;
+    use crate::driver::new_entry;
 
     fn said(text: &str) -> NewEntry {
         let raw = format!(r#"{{"role":"user","content":"{text}"}}"#);

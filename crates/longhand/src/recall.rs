@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use longhand_archive::ask::RoundEntries;
 use longhand_archive::{
     Archive, ArchiveError, Entry, Page, Reference, Scope, SessionFilter, SessionId, ask, wait,
 };
@@ -62,6 +63,33 @@ pub async fn open_async(
         Some(Reference::Fold { session, fold, .. }) => Some(folded(archive, session, &fold).await?),
     };
     Ok(recalled.filter(|recalled| names(handle, recalled)))
+}
+
+/// Reads one round of a fold, and nothing else of it; `None` if nothing within the scope has the handle, or what has it is
+/// no fold.
+pub fn open_round(
+    archive: &dyn Archive,
+    scope: &Scope,
+    handle: Handle,
+    round: u64,
+) -> Result<Option<RoundEntries>, SessionError> {
+    let Some(Reference::Fold { session, fold, .. }) = wait(ask::reference(archive, scope, handle))?
+    else {
+        return Ok(None);
+    };
+    let mut found: Option<RoundEntries> = None;
+    for span in &fold.spans {
+        let range = span.first.0..span.last.0 + 1;
+        let of_span = wait(ask::round(archive, session, span.last, range, round))?;
+        found = match (found, of_span) {
+            (Some(before), Some(after)) => Some(RoundEntries {
+                entries: [before.entries, after.entries].concat(),
+                rounds: *before.rounds.start()..=*after.rounds.end(),
+            }),
+            (before, after) => before.or(after),
+        };
+    }
+    Ok(found)
 }
 
 /// Reads a part of an entry; `None` if there is no such part.

@@ -7,8 +7,9 @@ use longhand_archive::{After, Archive, Entry, Owner, Page, SessionFilter, Sessio
 use longhand_core::{Link, Meaning, Message, Role, Seq};
 use longhand_dialect::{Conversation, Dialect, read};
 
+use crate::SessionError;
+use crate::driver::{Admitted, Chain};
 use crate::entry::entry_of;
-use crate::{Admitted, Chain, SessionError};
 
 /// Shorter ids, and those with fewer digits, may be the same in all conversations of a program.
 const ID_CHARS_MIN: usize = 16;

@@ -2,6 +2,7 @@
 
 mod agent;
 mod driver;
+pub(crate) mod name;
 mod request;
 mod retry;
 mod settings;
@@ -176,7 +177,8 @@ impl Session {
         name: &str,
         settings: SessionSettings,
     ) -> Result<Self, SessionError> {
-        Self::open_id(archive, SessionId::named(Owner::LOCAL, name), name, settings)
+        let id = name::called(&*archive, Owner::LOCAL, name)?;
+        Self::open_id(archive, id, name, settings)
     }
 
     /// Opens a conversation by its id.

@@ -24,7 +24,7 @@ pub(crate) fn source_ms(dialect: Dialect, raw: &str) -> Option<i64> {
 ///
 /// ```
 /// let line = r#"{"type":"session","id":"1","timestamp":"2026-11-20T23:33:50Z","cwd":"/home/me/work"}"#;
-/// let origin = longhand::origin_of(longhand::Dialect::Pi, line, "session.jsonl");
+/// let origin = longhand::driver::origin_of(longhand::Dialect::Pi, line, "session.jsonl");
 /// assert_eq!((origin.project.as_str(), origin.agent.as_str()), ("/home/me/work", "pi"));
 /// ```
 pub fn origin_of(dialect: Dialect, beginning: &str, file: &str) -> Origin {

@@ -1,6 +1,6 @@
 //! Reading sessions: where they stand, their paths and their batches.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use longhand_core::session::{Node, Trail, Version};
 use longhand_core::{Link, Seq};
@@ -74,6 +74,90 @@ pub async fn path<S: Storage + ?Sized>(
     let Some(head) = ledger.head(head)? else { return Ok(Vec::new()) };
     let seqs = ledger.state.tree().path(head, seqs);
     Ok(unrecorded(storage.bodies(id, seqs).await?))
+}
+
+/// The entries of a round, among others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoundEntries {
+    /// The entries; none if there is no such round.
+    pub entries: Vec<Entry>,
+    /// The first and the last round of all that were looked through.
+    pub rounds: RangeInclusive<u64>,
+}
+
+/// The entries of a round that are on a path, among those with some numbers; `None` if there are none of these.
+///
+/// Rounds never decrease along a path, so that few entries are looked at to find one in thousands.
+pub async fn round<S: Storage + ?Sized>(
+    storage: &S,
+    id: SessionId,
+    head: Seq,
+    seqs: Range<u64>,
+    round: u64,
+) -> Result<Option<RoundEntries>, ArchiveError> {
+    let Some(ledger) = Ledger::open(storage, id).await? else { return Ok(None) };
+    let Some(head) = ledger.head(Some(head))? else { return Ok(None) };
+    let path = PathNumbers(ledger.state.tree().path(head, seqs));
+    let Some(last) = path.len().checked_sub(1) else { return Ok(None) };
+    let rounds = path.round(storage, id, 0).await?..=path.round(storage, id, last).await?;
+    let first = path.first_from(storage, id, round).await?;
+    let end = path.first_from(storage, id, round.saturating_add(1)).await?;
+    let entries = storage.bodies(id, path.between(first, end)).await?;
+    Ok(Some(RoundEntries { entries: unrecorded(entries), rounds }))
+}
+
+/// The numbers of the entries on a path, as ranges.
+struct PathNumbers(Vec<Range<u64>>);
+
+impl PathNumbers {
+    fn len(&self) -> u64 {
+        self.0.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// The numbers of the entries from one place on the path up to another.
+    fn between(&self, first: u64, end: u64) -> Vec<Range<u64>> {
+        let mut before = 0;
+        let mut between = Vec::new();
+        for range in &self.0 {
+            let count = range.end - range.start;
+            let (skipped, taken) = (first.saturating_sub(before), end.saturating_sub(before));
+            if skipped < count && skipped < taken {
+                between.push(range.start + skipped..range.start + taken.min(count));
+            }
+            before += count;
+        }
+        between
+    }
+
+    /// The round of the entry at a place of the path.
+    async fn round<S: Storage + ?Sized>(
+        &self,
+        storage: &S,
+        id: SessionId,
+        at: u64,
+    ) -> Result<u64, ArchiveError> {
+        let nodes = storage.nodes(id, self.between(at, at + 1)).await?;
+        Ok(nodes.first().map_or(0, |node| node.round))
+    }
+
+    /// The first place of the path with a round or a later one.
+    async fn first_from<S: Storage + ?Sized>(
+        &self,
+        storage: &S,
+        id: SessionId,
+        round: u64,
+    ) -> Result<u64, ArchiveError> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = u64::midpoint(low, high);
+            if self.round(storage, id, middle).await? < round {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
 }
 
 /// See [`crate::Archive::entries`].
@@ -153,7 +237,12 @@ async fn follow<S: Storage + ?Sized>(
         let seq = trail.seqs.last().copied().unwrap_or(found.seq);
         let known = found.known + trail.seqs.len();
         match storage.nodes(found.session, vec![seq.0..seq.0 + 1]).await {
-            Ok(_) => return Ok(Some((ledger.opened.activity, KnownPath { seq, known, ..found }))),
+            Ok(_) => {
+                return Ok(Some((
+                    ledger.opened.session.activity,
+                    KnownPath { seq, known, ..found },
+                )));
+            }
             Err(ArchiveError::Damaged { .. }) if known > found.known => {
                 rest = &rest[..trail.seqs.len() - 1];
             }

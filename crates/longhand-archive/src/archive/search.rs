@@ -5,8 +5,12 @@ use longhand_core::{Handle, Seq};
 use crate::codec::{self, Target};
 use crate::ledger::Ledger;
 use crate::query::Strictness;
-use crate::storage::{FoldStates, Referenced, SearchQuery, SearchScope, SessionFilter, Storage};
-use crate::{ArchiveError, Damage, DamagedPart, Hit, Owner, Page, Reference, Scope, SessionId};
+use crate::storage::{
+    FoldStates, Referenced, SearchFilter, SearchQuery, SearchScope, SessionFilter, Storage,
+};
+use crate::{
+    ArchiveError, Damage, DamagedPart, Found, Hit, Owner, Page, Reference, Scope, SessionId,
+};
 
 /// See [`crate::Archive::search`].
 ///
@@ -16,24 +20,32 @@ pub async fn search<S: Storage + ?Sized>(
     storage: &S,
     scope: &Scope,
     query: &str,
+    filter: SearchFilter,
     limit: usize,
-) -> Result<Vec<Hit>, ArchiveError> {
-    let Some((within, path)) = reach(storage, scope).await? else { return Ok(Vec::new()) };
+) -> Result<Found, ArchiveError> {
+    let Some((within, path)) = reach(storage, scope).await? else { return Ok(Found::default()) };
     let mut first_damage = None;
+    let mut is_partial = false;
     for strictness in [Strictness::Words, Strictness::Substrings] {
         let mut hits: Vec<Hit> = Vec::new();
         let mut after = None;
         loop {
-            let query = query.to_owned();
-            let wanted =
-                SearchQuery { query, strictness, within, after, limit: limit - hits.len() };
+            let wanted = SearchQuery {
+                query: query.to_owned(),
+                strictness,
+                within,
+                filter,
+                after,
+                limit: limit - hits.len(),
+            };
             let found = storage.candidates(wanted).await?;
             let is_on_path = |hit: &Hit| match &path {
                 Some((ledger, head)) => ledger.state.tree().is_on_path(hit.seq, *head),
                 None => true,
             };
-            hits.extend(found.hits.into_iter().filter(is_on_path));
+            hits.extend(found.hits.into_iter().map(|found| found.hit).filter(is_on_path));
             first_damage = first_damage.or(found.damage);
+            is_partial |= found.is_partial;
             after = found.next;
             if after.is_none() || hits.len() >= limit {
                 break;
@@ -43,11 +55,11 @@ pub async fn search<S: Storage + ?Sized>(
         if !hits.is_empty() || is_over {
             return match first_damage {
                 Some(damage) if hits.is_empty() => Err(ledger_damage(damage)),
-                _ => Ok(hits),
+                _ => Ok(Found { hits, is_partial }),
             };
         }
     }
-    Ok(Vec::new())
+    Ok(Found { hits: Vec::new(), is_partial })
 }
 
 fn ledger_damage(damage: Damage) -> ArchiveError {

@@ -180,14 +180,14 @@ impl<'d> Statements<'d> {
 #[derive(Clone, Debug)]
 pub(super) struct StoredEntry {
     pub(super) node: StoredNode,
-    at_ms: i64,
+    pub(super) at_ms: i64,
     source_ms: Option<i64>,
-    form: String,
+    pub(super) form: String,
     excerpt: Vec<u8>,
     /// The name of its body.
     pub(super) hash: Seal,
     /// `None` if the body is missing or was not asked for.
-    raw: Option<String>,
+    pub(super) raw: Option<String>,
     /// `None` for a root, or if the parent is missing.
     parent_seal: Option<Seal>,
 }

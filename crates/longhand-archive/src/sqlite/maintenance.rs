@@ -19,7 +19,11 @@ const LAG_QUIET: i64 = 32;
 const LAG_EASY: i64 = 256;
 /// Entries that the index may lag behind until those who append must help. Searches read these one
 /// by one.
-const LAG_MAX: i64 = 2_048;
+const LAG_MAX: i64 = 512;
+/// Searches should not have to look into more segments of the index than these.
+const SEGMENTS_MAX: usize = 96;
+/// How long a transaction goes on joining segments.
+const JOIN_STEP: Duration = Duration::from_millis(10);
 /// Maintenance gives way to other processes.
 const WAIT_MAX: Duration = Duration::from_millis(20);
 /// How long maintenance rests after it failed.
@@ -46,6 +50,8 @@ pub(super) enum Due {
 #[derive(Debug)]
 pub(super) struct Maintenance {
     lag: i64,
+    /// When segments of the index are to be joined.
+    join_due: Due,
     /// How many of the missing entries this process has appended.
     debt: i64,
     left: Left,
@@ -63,6 +69,7 @@ impl Maintenance {
     pub(super) fn new(db: &Connection, archive: &Path) -> Self {
         let mut maintenance = Self {
             lag: 0,
+            join_due: Due::Never,
             debt: 0,
             left: Left::Nothing,
             is_inherited: true,
@@ -73,6 +80,7 @@ impl Maintenance {
             has_reset_index: false,
         };
         maintenance.note(db);
+        maintenance.note_segments(db);
         maintenance.debt = 0;
         maintenance
     }
@@ -86,6 +94,16 @@ impl Maintenance {
         self.is_inherited &= self.left != Left::Nothing;
     }
 
+    /// Looks at the segments of the index, which change only here.
+    fn note_segments(&mut self, db: &Connection) {
+        let is_scattered = || index::segments(db).is_ok_and(|count| count > SEGMENTS_MAX);
+        self.join_due = match index::is_due(db) {
+            Ok(true) if is_scattered() => Due::Now,
+            Ok(true) => Due::WhenQuiet,
+            _ => Due::Never,
+        };
+    }
+
     /// Says when something should be done.
     pub(super) fn due(&mut self) -> Due {
         if self.resting_until.is_some_and(|until| Instant::now() < until) {
@@ -96,8 +114,8 @@ impl Maintenance {
             _ if self.left == Left::Content => Due::Now,
             LAG_EASY.. => Due::Now,
             _ if self.is_log_due() => Due::Now,
-            LAG_QUIET.. => Due::WhenQuiet,
-            _ => Due::Never,
+            LAG_QUIET.. => self.join_due.max(Due::WhenQuiet),
+            _ => self.join_due,
         }
     }
 
@@ -113,16 +131,25 @@ impl Maintenance {
 
     /// Returns whether the index is what to work on next.
     pub(super) fn is_index_next(&self) -> bool {
-        self.left != Left::Content && (self.lag >= LAG_EASY || !self.is_log_due())
+        let is_first = self.lag >= LAG_EASY || !self.is_log_due();
+        self.left != Left::Content && self.lag >= LAG_QUIET && is_first
     }
 
     /// Does a part of what is to be done; `slice` is what the index needs, if it is there yet.
     pub(super) fn do_one(&mut self, db: &Connection, slice: Option<Slice>) {
-        let outcome = if self.is_index_next() { extend(db, slice) } else { self.wipe_some(db) };
+        let outcome = if self.is_index_next() {
+            // Whoever adds to the index joins as much as that makes necessary in the long run.
+            extend(db, slice).and_then(|()| join(db))
+        } else if self.left == Left::Content || self.is_log_due() {
+            self.wipe_some(db)
+        } else {
+            join(db)
+        };
         if let Err(fault) = outcome {
             self.recover(db, &fault);
         }
         self.note(db);
+        self.note_segments(db);
     }
 
     /// Goes on with wiping what was removed.
@@ -147,10 +174,11 @@ impl Maintenance {
         let goal = LAG_MAX.max(self.lag - self.debt);
         while self.lag > goal && self.due() != Due::Never {
             let before = self.lag;
-            if let Err(fault) = extend(db, None) {
+            if let Err(fault) = extend(db, None).and_then(|()| join(db)) {
                 self.recover(db, &fault);
             }
             self.note(db);
+            self.note_segments(db);
             if self.lag >= before {
                 // Another process is extending it, or it fails.
                 break;
@@ -207,6 +235,16 @@ impl Maintenance {
         }
         self.resting_until = Some(Instant::now() + REST);
     }
+}
+
+/// Joins segments of the index for a while.
+fn join(db: &Connection) -> Result<(), Fault> {
+    if !index::is_due(db)? {
+        return Ok(());
+    }
+    let transaction = Transaction::begin(db, WAIT_MAX)?;
+    index::go_on(db, Instant::now() + JOIN_STEP)?;
+    transaction.commit().map(drop)
 }
 
 fn extend(db: &Connection, slice: Option<Slice>) -> Result<(), Fault> {

@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::Fault;
-use super::{FileError, SqliteSettings, body, mount, place, schema, stamp};
+use super::{FileError, SqliteSettings, body, index, mount, place, schema, stamp};
 use crate::ArchiveError;
 
 /// Before it, a race in resetting the log could damage a file with several writers.
@@ -143,6 +143,7 @@ pub(super) fn create_tables(draft: &Path) -> Result<Connection, Fault> {
     db.pragma_update(None, "synchronous", "FULL")?;
     schema::create(&db)?;
     stamp::create(&db)?;
+    index::ready(&db)?;
     Ok(db)
 }
 
@@ -221,6 +222,7 @@ fn prepare(db: &Connection, archive: &str, settings: &SqliteSettings) -> Result<
     if stamp::of(db)?.is_none() {
         stamp::create(db)?;
     }
+    index::ready(db)?;
     body::prepare(db)?;
     if let Some(bytes) = settings.file_bytes_max {
         limit_size(db, bytes)?;

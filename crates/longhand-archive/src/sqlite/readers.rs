@@ -7,8 +7,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::fault::Fault;
+use super::open;
 use super::place::Place;
-use super::{index, open};
 use crate::ArchiveError;
 
 const IDLE_MAX: usize = 8;
@@ -74,7 +74,6 @@ impl Readers {
 
     fn connect(&self) -> Result<Connection, Fault> {
         let db = open::connect(&self.path, self.wait_max)?;
-        index::prepare_vocabulary(&db)?;
         db.pragma_update(None, "query_only", true)?;
         Ok(db)
     }

@@ -93,22 +93,14 @@ const LEDGER_TABLES: &str = concat!(
      key TEXT NOT NULL, seal BLOB NOT NULL, value BLOB NOT NULL, UNIQUE (session, key)) STRICT;",
     // Values that all sessions share.
     "CREATE TABLE value (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;",
-);
-
-/// What search needs, which is derived from the ledger.
-const INDEX_TABLES: &str = concat!(
-    // The rows are ids of entries. Words are found by us, and the index only needs to know which
-    // entries have them; all else is read from the entries.
-    "CREATE VIRTUAL TABLE word USING fts5 (words, content='', detail=none, columnsize=0, \
-     tokenize='ascii');",
-    // Entries up to `indexed` are in the index.
+    // Entries up to `indexed` are in the search index, whose tables `index::ready` makes.
     "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), indexed INTEGER NOT NULL) STRICT;",
     "INSERT INTO state VALUES (1, 0);",
 );
 
 /// Makes the tables in an empty file.
 pub(super) fn create(db: &Connection) -> Result<(), Fault> {
-    db.execute_batch(&format!("BEGIN IMMEDIATE; {LEDGER_TABLES} {INDEX_TABLES} COMMIT"))?;
+    db.execute_batch(&format!("BEGIN IMMEDIATE; {LEDGER_TABLES} COMMIT"))?;
     db.pragma_update(None, "application_id", APPLICATION_ID)?;
     db.pragma_update(None, "user_version", FORMAT)?;
     Ok(())
@@ -125,8 +117,8 @@ pub(super) fn check(db: &Connection, archive: &str) -> Result<(), Fault> {
     let mut select = db.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")?;
     let found: Vec<String> =
         select.query_map([], |row| row.get(0))?.collect::<Result<_, rusqlite::Error>>()?;
-    let wanted = LEDGER_TABLES.split(';').chain(INDEX_TABLES.split(';'));
-    let mut wanted = wanted.map(str::trim).filter(|sql| sql.starts_with("CREATE"));
+    let mut wanted =
+        LEDGER_TABLES.split(';').map(str::trim).filter(|sql| sql.starts_with("CREATE"));
     if wanted.all(|statement| found.iter().any(|sql| sql == statement)) {
         return Ok(());
     }

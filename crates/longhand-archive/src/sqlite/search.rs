@@ -6,18 +6,22 @@ use std::collections::hash_map::Entry;
 use longhand_core::Seq;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
+use super::SqliteFile;
 use super::entry::{self, StoredEntry};
 use super::fault::Fault;
+use super::index::{self, Blocks, Conditions, Finding};
 use super::session::{self, StoredSession};
-use super::{SqliteFile, index};
 use crate::query::{Query, Strictness, snippet};
-use crate::terms::term;
-use crate::{ArchiveError, Candidates, Cursor, Damage, Hit, Owner, SearchQuery, SearchScope};
+use crate::{
+    ArchiveError, Candidate, Candidates, Cursor, Damage, Hit, Owner, SearchFilter, SearchQuery,
+    SearchScope, SearchStatistics,
+};
 
 /// How many entries are read at a time; between pages the log can be emptied.
 const PAGE: i64 = 256;
-/// How many words of a query are looked up; the rest is compared in the entries found.
-const TERMS_MAX: usize = 32;
+/// How many entries are compared in vain before a search says that it did not look at all: those that are not in the
+/// index yet, and those of which it cannot say whether they have what is looked for.
+const VAIN_MAX: usize = 4_096;
 
 /// See [`crate::Storage::candidates`].
 ///
@@ -39,21 +43,36 @@ pub(super) fn search(
         archive,
         reach,
         query,
+        strictness: wanted.strictness,
+        filter: wanted.filter,
         limit: wanted.limit,
         hits: Vec::new(),
         known: HashMap::new(),
         damage: None,
         last: 0,
+        vain: 0,
     };
     let (newest, indexed) = archive.read(|db| Ok((index::newest(db)?, index::indexed(db)?)))?;
     let end = wanted.after.map_or(newest, |after| after.major.cast_signed() - 1);
-    search.scan(indexed, end, wanted.strictness)?;
+    search.scan(indexed, end)?;
+    let mut is_partial = search.vain >= VAIN_MAX;
     let indexed = indexed.min(end);
-    if !search.look_up(indexed, wanted.strictness)? {
-        search.scan(0, indexed, wanted.strictness)?;
+    let mut statistics = SearchStatistics::default();
+    if !search.is_full() && indexed > 0 {
+        search.vain = 0;
+        let before = search.hits.len();
+        if let Ok(counted) = archive.read(|db| search.look_up(db, indexed)) {
+            statistics = counted;
+        } else {
+            // A damaged index is made anew; until then, the entries themselves are searched.
+            search.hits.truncate(before);
+            archive.reindex_later();
+            search.scan(0, indexed)?;
+        }
+        is_partial |= search.vain >= VAIN_MAX;
     }
     let next = search.is_full().then(|| Cursor::number(search.last.cast_unsigned()));
-    Ok(Candidates { hits: search.hits, next, damage: search.damage })
+    Ok(Candidates { hits: search.hits, statistics, is_partial, next, damage: search.damage })
 }
 
 /// A search scope with its session looked up.
@@ -85,18 +104,22 @@ struct Search<'a> {
     archive: &'a SqliteFile,
     reach: Reach,
     query: Query,
+    strictness: Strictness,
+    filter: SearchFilter,
     limit: usize,
-    hits: Vec<Hit>,
+    hits: Vec<Candidate>,
     /// Sessions by row; `None` for those that are removed.
     known: HashMap<i64, Option<StoredSession>>,
     /// The first entry that could not be read.
     damage: Option<Damage>,
     /// The id of the entry that was compared last.
     last: i64,
+    /// How many entries were compared in vain.
+    vain: usize,
 }
 
 /// An entry to be compared with the query.
-struct Candidate {
+struct Compared {
     id: i64,
     seq: i64,
     session: i64,
@@ -106,151 +129,120 @@ struct Candidate {
 
 impl Search<'_> {
     /// Goes through the entries after `low` up to `high`, newest first.
-    fn scan(
-        &mut self,
-        low: i64,
-        mut high: i64,
-        strictness: Strictness,
-    ) -> Result<(), ArchiveError> {
+    fn scan(&mut self, low: i64, mut high: i64) -> Result<(), ArchiveError> {
         let archive = self.archive;
         let mut seqs_end = i64::MAX;
-        while !self.is_full() && high > low {
+        while !self.is_over() && high > low {
             (high, seqs_end) = archive.read(|db| {
                 let page = match self.reach.session() {
                     Some(session) => page_of_session(db, session, low, high, seqs_end)?,
                     None => page(db, low, high)?,
                 };
-                self.compare(db, &page, strictness)?;
+                for entry in &page {
+                    if !self.is_over() {
+                        self.compare(db, entry)?;
+                    }
+                }
                 Ok(page.last().map_or((low, 0), |oldest| (oldest.id - 1, oldest.seq)))
             })?;
         }
         Ok(())
     }
 
-    /// Compares the entries up to `high` that the index names; returns `false` if the index cannot answer.
-    fn look_up(&mut self, mut high: i64, strictness: Strictness) -> Result<bool, ArchiveError> {
-        let archive = self.archive;
-        let hits_before = self.hits.len();
-        let pattern = match archive.read(|db| Ok(self.pattern(db, strictness)))? {
-            Ok(Some(pattern)) => pattern,
-            Ok(None) => return Ok(false),
-            Err(_) => return Ok(self.give_up_index(hits_before)),
-        };
-        while !self.is_full() && high > 0 {
-            let rest = archive.read(|db| {
-                let Ok(ids) = matches(db, &pattern, high) else { return Ok(None) };
-                let page = ids.iter().filter_map(|id| candidate(db, *id).transpose());
-                let page = page.collect::<Result<Vec<_>, _>>()?;
-                self.compare(db, &page, strictness)?;
-                Ok(Some(ids.last().map_or(0, |id| id - 1)))
-            })?;
-            match rest {
-                Some(rest) => high = rest,
-                None => return Ok(self.give_up_index(hits_before)),
-            }
-        }
-        Ok(true)
-    }
-
-    /// Has a damaged index rebuilt; until then, the entries themselves are searched.
-    fn give_up_index(&mut self, hits_before: usize) -> bool {
-        self.hits.truncate(hits_before);
-        self.archive.reindex_later();
-        false
-    }
-
-    /// The FTS5 query for entries with all of the words; `None` if it would not narrow the search.
-    ///
-    /// Every word is quoted, and none contains a quote.
-    fn pattern(&self, db: &Connection, strictness: Strictness) -> Result<Option<String>, Fault> {
-        let words: Vec<&str> = self.query.words().into_iter().take(TERMS_MAX).collect();
-        let quoted = |term: &str| format!("\"{term}\"");
-        // No entry has this.
-        let nobody = index::session_mark(0);
-        let mut asked: Vec<String> = match strictness {
-            Strictness::Words => {
-                let terms = self.query.terms().into_iter().take(TERMS_MAX);
-                let asked = |(word, is_prefix): (&str, bool)| {
-                    let mark = if is_prefix { "*" } else { "" };
-                    format!("{}{mark}", quoted(term(word)))
-                };
-                terms.map(asked).collect()
-            }
-            Strictness::Substrings => {
-                let around = index::terms_around(db, &words)?.into_iter().flatten();
-                let any_of = |terms: Vec<String>| {
-                    let terms: Vec<String> = terms.iter().map(|term| quoted(term)).collect();
-                    if terms.is_empty() {
-                        quoted(&nobody)
-                    } else {
-                        format!("({})", terms.join(" OR "))
-                    }
-                };
-                around.map(any_of).collect()
-            }
-        };
-        if asked.is_empty() {
-            return Ok(None);
-        }
-        match &self.reach {
-            Reach::All => {}
-            Reach::Owner(owner) => asked.push(quoted(&index::owner_mark(*owner))),
-            Reach::Session(session) => {
-                asked.push(quoted(&index::session_mark(session.row)));
-            }
-        }
-        Ok(Some(asked.join(" AND ")))
-    }
-
-    fn compare(
-        &mut self,
-        db: &Connection,
-        page: &[Candidate],
-        strictness: Strictness,
-    ) -> Result<(), Fault> {
-        for candidate in page {
-            if self.is_full() {
+    /// Compares the entries up to `high` that the index names.
+    fn look_up(&mut self, db: &Connection, high: i64) -> Result<SearchStatistics, Fault> {
+        let segments = index::live(db)?;
+        let mut blocks = Blocks::new(db);
+        let conditions = self.conditions();
+        for segment in &segments {
+            if self.is_over() {
                 break;
             }
-            self.last = candidate.id;
-            match self.hit(db, candidate, strictness) {
-                Ok(hit) => self.hits.extend(hit),
-                Err(Fault::Damage(damage)) => {
-                    self.damage.get_or_insert(damage);
+            let finding = Finding::new(
+                &mut blocks,
+                segment,
+                &self.query,
+                self.strictness,
+                &conditions,
+                high,
+            )?;
+            let Some(mut finding) = finding else { continue };
+            while !self.is_over()
+                && let Some(id) = finding.next(&mut blocks)?
+            {
+                if let Some(entry) = by_id(db, id)? {
+                    self.compare(db, &entry)?;
                 }
-                Err(fault) => return Err(fault),
             }
+        }
+        let words: Vec<&str> = self.query.words().into_iter().collect();
+        let entries_with = index::counts(&mut blocks, &segments, &words)?;
+        let (entries, length) = index::totals(&segments);
+        let words = words.into_iter().map(str::to_owned).collect();
+        Ok(SearchStatistics { words, entries_with, entries, length })
+    }
+
+    /// What the index is asked for besides the words.
+    fn conditions(&self) -> Conditions {
+        let within = match &self.reach {
+            Reach::All => None,
+            Reach::Owner(owner) => Some(index::owner_mark(*owner)),
+            Reach::Session(session) => Some(index::session_mark(session.row)),
+        };
+        Conditions {
+            marks: within.into_iter().chain(self.filter.role.map(index::role_mark)).collect(),
+            since_ms: self.filter.since_ms,
+            before_ms: self.filter.before_ms,
+        }
+    }
+
+    fn compare(&mut self, db: &Connection, entry: &Compared) -> Result<(), Fault> {
+        self.last = entry.id;
+        match self.candidate(db, entry) {
+            Ok(Some(candidate)) => self.hits.push(candidate),
+            Ok(None) => self.vain += 1,
+            Err(Fault::Damage(damage)) => {
+                self.damage.get_or_insert(damage);
+            }
+            Err(fault) => return Err(fault),
         }
         Ok(())
     }
 
-    fn hit(
-        &mut self,
-        db: &Connection,
-        candidate: &Candidate,
-        strictness: Strictness,
-    ) -> Result<Option<Hit>, Fault> {
-        let Some(session) = known(&mut self.known, db, candidate.session)? else { return Ok(None) };
-        let seq = candidate.seq.cast_unsigned();
+    fn candidate(&mut self, db: &Connection, entry: &Compared) -> Result<Option<Candidate>, Fault> {
+        let Some(session) = known(&mut self.known, db, entry.session)? else { return Ok(None) };
+        let seq = entry.seq.cast_unsigned();
         if !self.reach.contains(session) {
             return Ok(None);
         }
         let damaged = || entry::damaged(session, seq);
-        let stored = candidate.stored.as_ref().ok_or_else(damaged)?;
+        let stored = entry.stored.as_ref().ok_or_else(damaged)?;
         if !stored.is_right(session) {
             return Err(damaged());
         }
+        let raw = stored.raw.as_deref().unwrap_or_default();
+        if !self.filter.accepts(&stored.form, raw, stored.at_ms) {
+            return Ok(None);
+        }
         let text = stored.text().ok_or_else(damaged)?;
-        Ok(self.query.find(&text, strictness).map(|place| Hit {
+        let Some(place) = self.query.find(&text, self.strictness) else { return Ok(None) };
+        let (frequencies, length) = self.query.frequencies(&text);
+        let hit = Hit {
             session: session.id,
             seq: Seq(seq),
             round: stored.node.round,
             snippet: snippet(&text, &place),
-        }))
+        };
+        Ok(Some(Candidate { hit, frequencies, length }))
     }
 
     fn is_full(&self) -> bool {
         self.hits.len() >= self.limit
+    }
+
+    /// Whether there is enough, or nothing to be hoped for.
+    fn is_over(&self) -> bool {
+        self.is_full() || self.vain >= VAIN_MAX
     }
 }
 
@@ -276,7 +268,7 @@ const SELECT_PAGE_OF_SESSION: &str = entry::select!(
 const SELECT_BY_ID: &str = entry::select!(raw, "entry.id = ?1");
 
 /// Entries after `low` up to `high`, newest first.
-fn page(db: &Connection, low: i64, high: i64) -> Result<Vec<Candidate>, Fault> {
+fn page(db: &Connection, low: i64, high: i64) -> Result<Vec<Compared>, Fault> {
     let mut select = db.prepare_cached(SELECT_PAGE)?;
     let rows = select.query_map((low, high, PAGE), read)?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -289,25 +281,17 @@ fn page_of_session(
     low: i64,
     high: i64,
     seqs_end: i64,
-) -> Result<Vec<Candidate>, Fault> {
+) -> Result<Vec<Compared>, Fault> {
     let mut select = db.prepare_cached(SELECT_PAGE_OF_SESSION)?;
     let rows = select.query_map((session.row, seqs_end, low, high, PAGE), read)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn matches(db: &Connection, pattern: &str, high: i64) -> Result<Vec<i64>, Fault> {
-    let mut select = db.prepare_cached(
-        "SELECT rowid FROM word WHERE word MATCH ?1 AND rowid <= ?2 ORDER BY rowid DESC LIMIT ?3",
-    )?;
-    let rows = select.query_map((pattern, high, PAGE), |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-fn candidate(db: &Connection, id: i64) -> Result<Option<Candidate>, Fault> {
+fn by_id(db: &Connection, id: i64) -> Result<Option<Compared>, Fault> {
     Ok(db.prepare_cached(SELECT_BY_ID)?.query_row([id], read).optional()?)
 }
 
-fn read(row: &Row<'_>) -> Result<Candidate, rusqlite::Error> {
+fn read(row: &Row<'_>) -> Result<Compared, rusqlite::Error> {
     let (id, session, seq) = (row.get(0)?, row.get(1)?, row.get(2)?);
-    Ok(Candidate { id, seq, session, stored: StoredEntry::read(row).ok() })
+    Ok(Compared { id, seq, session, stored: StoredEntry::read(row).ok() })
 }

@@ -399,9 +399,9 @@ pub(super) fn open(
         undone: undone.into_iter().skip(since.undos as usize).collect(),
         pins: pins(db, &session)?.into_iter().map(Seq).collect(),
     };
-    let (activity, requests) = (session.totals.newest_row.cast_unsigned(), session.totals.requests);
+    let requests = session.totals.requests;
     let session = info_of_row(db, session.row, id)?;
-    Ok(Some(Opened { session, news, activity, requests }))
+    Ok(Some(Opened { session, news, requests }))
 }
 
 /// Returns what is legible of a session, whatever is damaged.
@@ -429,6 +429,7 @@ pub(super) fn info_of_row(
             bytes: totals.bytes,
             first_ms: totals.first_ms,
             last_ms: totals.last_ms,
+            activity: totals.newest_row.cast_unsigned(),
             origin: Origin { offset: totals.imported, ..info.origin },
             opening: totals.opening,
             usage: totals.usage,

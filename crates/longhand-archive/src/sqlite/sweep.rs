@@ -5,11 +5,13 @@
 //! opens the archive next goes on where a process was killed.
 //! A text goes with the last entry that has it.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::Fault;
+use super::index::Forgetting;
 use super::indexable::{self, IndexableEntry, Marks};
 use super::seal::Seal;
 use super::{body, index};
@@ -57,7 +59,11 @@ pub(super) fn forget_wiped(db: &Connection) -> Result<(), Fault> {
 /// Progress of the wiping that cannot be read from the tables.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
-    has_begun_purge: bool,
+    /// The entries that are on their way out of the index.
+    leaving: Vec<EntryKey>,
+    forgetting: Forgetting,
+    /// Those of which it has nothing any more.
+    forgotten: BTreeSet<EntryKey>,
 }
 
 /// What the next step is about, worked out before the file is locked for it.
@@ -67,8 +73,8 @@ pub(super) enum Portion {
     Entries { session: i64, entries: Vec<DoomedEntry> },
     /// The other rows of a session.
     Rows(i64),
-    /// The words of all entries that are gone.
-    Words,
+    /// What is left of sessions of which all else is gone.
+    Names,
 }
 
 #[derive(Debug)]
@@ -78,7 +84,18 @@ pub(super) struct DoomedEntry {
     body: i64,
     hash: Option<Seal>,
     seal: Option<Seal>,
-    terms: String,
+    /// What the index may have of it.
+    marks: Vec<Vec<u8>>,
+    text: String,
+}
+
+/// Which entry it is: ids are used again.
+type EntryKey = (i64, Option<Seal>);
+
+impl DoomedEntry {
+    fn key(&self) -> EntryKey {
+        (self.id, self.seal)
+    }
 }
 
 const SELECT_ENTRY: &str = indexable::select!("entry.id = ?1");
@@ -111,7 +128,7 @@ impl Sweep {
                 return Ok(Some(Portion::Rows(session)));
             }
         }
-        Ok(Some(Portion::Words))
+        Ok(Some(Portion::Names))
     }
 
     /// Wipes a portion: a small part of it at least, and then as much as there is time for.
@@ -123,34 +140,70 @@ impl Sweep {
     ) -> Result<(), Fault> {
         match portion {
             Portion::Entries { session, entries } => {
-                self.has_begun_purge = false;
-                wipe_entries(db, *session, entries, deadline)
+                let is_forgotten = |entry: &&DoomedEntry| self.forgotten.contains(&entry.key());
+                let mut forgotten: Vec<&DoomedEntry> =
+                    entries.iter().filter(is_forgotten).collect();
+                // These are wiped first: the others leave the index together.
+                if forgotten.is_empty() {
+                    if !self.forget(db, *session, entries, deadline)? {
+                        return Ok(());
+                    }
+                    forgotten = entries.iter().collect();
+                }
+                let wiped = wipe_entries(db, *session, &forgotten, deadline)?;
+                for entry in &forgotten[..wiped] {
+                    self.forgotten.remove(&entry.key());
+                }
+                Ok(())
             }
             Portion::Rows(session) => wipe_rows(db, *session, deadline),
-            Portion::Words => self.purge(db, deadline),
+            Portion::Names => self.forget_names(db),
         }
     }
 
-    /// Rewrites the index without the words of wiped entries.
-    fn purge(&mut self, db: &Connection, deadline: Instant) -> Result<(), Fault> {
-        loop {
-            let is_done = index::purge(db, std::mem::replace(&mut self.has_begun_purge, true))?;
-            if is_done {
-                let update = "UPDATE session SET name = ?1 WHERE key IS NULL \
-                     AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.session = session.id) \
-                     AND NOT EXISTS (SELECT 1 FROM head WHERE head.session = session.id)";
-                db.execute(update, [WIPED])?;
-                *self = Self::default();
-                return Ok(());
-            }
-            if Instant::now() >= deadline {
-                return Ok(());
+    /// Takes entries out of the index; returns whether that is done.
+    fn forget(
+        &mut self,
+        db: &Connection,
+        session: i64,
+        entries: &[DoomedEntry],
+        deadline: Instant,
+    ) -> Result<bool, Fault> {
+        let mut there = Vec::new();
+        for entry in entries {
+            if is_there(db, session, entry)? {
+                there.push(entry);
             }
         }
+        there.sort_unstable_by_key(|entry| entry.id);
+        let keys: Vec<EntryKey> = there.iter().map(|entry| entry.key()).collect();
+        if keys != self.leaving {
+            self.forgetting = Forgetting::default();
+            self.leaving = keys;
+            for entry in &there {
+                self.forgetting.add(entry.id, &entry.marks, &entry.text);
+            }
+        }
+        if !self.forgetting.go_on(db, deadline)? {
+            return Ok(false);
+        }
+        self.forgotten.extend(self.leaving.drain(..));
+        self.forgetting = Forgetting::default();
+        Ok(true)
+    }
+
+    /// Notes of which sessions nothing is left but what the log has.
+    fn forget_names(&mut self, db: &Connection) -> Result<(), Fault> {
+        let update = "UPDATE session SET name = ?1 WHERE key IS NULL \
+             AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.session = session.id) \
+             AND NOT EXISTS (SELECT 1 FROM head WHERE head.session = session.id)";
+        db.execute(update, [WIPED])?;
+        *self = Self::default();
+        Ok(())
     }
 }
 
-/// Reads the first entries of a session, with the terms that the index has of them.
+/// Reads the first entries of a session, with what the index has of them.
 fn doomed(db: &Connection, session: i64) -> Result<Vec<DoomedEntry>, Fault> {
     let mut select = db.prepare_cached(
         "SELECT id, coalesce(body, id) FROM entry WHERE session = ?1 ORDER BY seq LIMIT ?2",
@@ -164,35 +217,31 @@ fn doomed(db: &Connection, session: i64) -> Result<Vec<DoomedEntry>, Fault> {
         && let Some(row) = rows.next()?
     {
         let (id, body) = (row.get(0)?, row.get(1)?);
-        let IndexableEntry { seal, hash, text, .. } =
-            select_entry.query_row([id], IndexableEntry::read)?;
+        let entry = select_entry.query_row([id], IndexableEntry::read)?;
+        let marks = marks.of(&entry)?;
+        let IndexableEntry { seal, hash, text, .. } = entry;
         let text = text.unwrap_or_default();
         bytes += text.len();
-        entries.push(DoomedEntry { id, body, hash, seal, terms: marks.terms(session, &text)? });
+        entries.push(DoomedEntry { id, body, hash, seal, marks, text });
     }
     Ok(entries)
 }
 
-/// Wipes entries, and the bytes that no other entry has.
+/// Wipes entries, and the bytes that no other entry has; returns how many of them.
 fn wipe_entries(
     db: &Connection,
     session: i64,
-    entries: &[DoomedEntry],
+    entries: &[&DoomedEntry],
     deadline: Instant,
-) -> Result<(), Fault> {
+) -> Result<usize, Fault> {
     let indexed = index::indexed(db)?;
-    let mut select = db.prepare_cached("SELECT seal FROM entry WHERE id = ?1 AND session = ?2")?;
+    let mut wiped = 0;
     for entry in entries {
-        let seal = |row: &rusqlite::Row<'_>| Ok(row.get(0).ok());
-        let found: Option<Option<Seal>> = select.query_row((entry.id, session), seal).optional()?;
-        // Another process may have wiped it meanwhile, and its id may be that of another entry now.
-        if found == Some(entry.seal) {
-            if entry.id <= indexed {
-                index::forget(db, entry.id, &entry.terms)?;
-            }
+        if is_there(db, session, entry)? {
             db.prepare_cached("DELETE FROM entry WHERE id = ?1")?.execute([entry.id])?;
             body::release(db, entry.body, entry.hash.as_ref())?;
         }
+        wiped += 1;
         if Instant::now() >= deadline {
             break;
         }
@@ -200,9 +249,17 @@ fn wipe_entries(
     // Ids are used again from the newest entry on, and what gets them is not in the index yet.
     let newest = index::newest(db)?;
     if newest < indexed {
-        index::set_indexed(db, newest)?;
+        index::cut(db, newest)?;
     }
-    Ok(())
+    Ok(wiped)
+}
+
+/// Whether an entry is still there: another process may have wiped it, and its id may be that of another one now.
+fn is_there(db: &Connection, session: i64, entry: &DoomedEntry) -> Result<bool, Fault> {
+    let mut select = db.prepare_cached("SELECT seal FROM entry WHERE id = ?1 AND session = ?2")?;
+    let seal = |row: &rusqlite::Row<'_>| Ok(row.get(0).ok());
+    let found: Option<Option<Seal>> = select.query_row((entry.id, session), seal).optional()?;
+    Ok(found == Some(entry.seal))
 }
 
 /// The tables that have rows of a session besides its entries, and what tells these rows apart.
@@ -292,10 +349,8 @@ mod tests {
             // No time at all: each step does the least that it can.
             sweep.wipe(&db, &portion, Instant::now()).unwrap();
             transaction.commit().unwrap();
-            if !matches!(portion, Portion::Words) {
-                rows += db.total_changes() - before;
-                most = most.max(db.total_changes() - before);
-            }
+            rows += db.total_changes() - before;
+            most = most.max(db.total_changes() - before);
         }
         assert_eq!(left(&db).unwrap(), Left::Log);
         drop(db);

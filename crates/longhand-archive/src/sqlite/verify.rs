@@ -177,11 +177,10 @@ fn structure(db: &Connection) -> Result<Vec<Damage>, Fault> {
     let mut select = db.prepare("PRAGMA integrity_check")?;
     let rows = select.query_map([], |row| row.get(0))?;
     let lines: Vec<String> = rows.collect::<Result<_, _>>()?;
-    let faults = lines.iter().filter(|line| *line != "ok").map(|line| {
-        let is_index = line.contains("FTS5");
-        let part = if is_index { DamagedPart::Index } else { DamagedPart::File };
-        damage(None, part, &format!("is not sound: {line}"))
-    });
+    let faults = lines
+        .iter()
+        .filter(|line| *line != "ok")
+        .map(|line| damage(None, DamagedPart::File, &format!("is not sound: {line}")));
     Ok(faults.collect())
 }
 

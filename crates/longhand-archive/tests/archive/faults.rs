@@ -598,7 +598,7 @@ fn a_damaged_index_is_made_anew() {
     let (_folder, path) = sample();
     let right = content(&SqliteArchive::open(&path).unwrap());
     let db = Connection::open(&path).unwrap();
-    db.execute_batch("UPDATE word_data SET block = zeroblob(40) WHERE id > 10").unwrap();
+    db.execute_batch("UPDATE index_block SET data = zeroblob(40)").unwrap();
     drop(db);
     let archive = SqliteArchive::open(&path).unwrap();
     assert_ne!(archive.verify(None).unwrap(), []);

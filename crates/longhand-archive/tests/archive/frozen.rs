@@ -12,6 +12,7 @@ use longhand_archive::{
     Write, wait,
 };
 use longhand_core::Seq;
+use rusqlite::Connection;
 
 use crate::common::{
     batch, begin, fold, fork, id, migration, named, record, reply, stub_handle, stubs, user,
@@ -152,4 +153,33 @@ fn files_of_every_released_format_are_read_and_added_to() {
         drop(archive);
         assert_eq!(SqliteArchive::migrate(&path, migration(&|_, _| None)).unwrap(), None);
     }
+}
+
+/// The search index is derived: one that an earlier build made is dropped, and searches work until there is another.
+#[test]
+fn the_index_of_an_earlier_build_is_made_anew() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("archive.db");
+    fs::copy(folder().join("2.db"), &path).unwrap();
+    let number = |sql: &str| -> i64 {
+        Connection::open(&path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    let old_tables = "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'word%'";
+    assert_ne!(number(old_tables), 0);
+    let hits = || {
+        let archive = SqliteArchive::open(&path).unwrap();
+        let hits = archive.search(&Scope::All, "lease", 9).unwrap();
+        hits.iter().map(|hit| (hit.session, hit.seq)).collect::<Vec<_>>()
+    };
+    let before = hits();
+    assert_ne!(before, []);
+    assert_eq!(number(old_tables), 0);
+    let said: Vec<_> = (0..300).map(|number| user(&format!("Number {number}."))).collect();
+    record(&SqliteArchive::open(&path).unwrap(), "work", &said);
+    for _ in 0..9 {
+        assert_eq!(hits(), before);
+    }
+    assert!(number("SELECT indexed FROM state") >= 256);
+    assert_ne!(number("SELECT count(*) FROM index_block"), 0);
+    assert_eq!(SqliteArchive::open(&path).unwrap().verify(None).unwrap(), []);
 }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use longhand_archive::{
     After, Archive, ArchiveError, Ledger, MemoryArchive, NewBatch, NewEntry, Owner, Page,
-    PreambleId, RequestRecord, Scope, SessionId, SqliteArchive, Version, Write, wait,
+    PreambleId, RequestRecord, Scope, SessionId, SessionInfo, SqliteArchive, Version, Write, wait,
 };
 use longhand_core::session::SessionState;
 use longhand_core::{Edit, Fold, Handle, Link, Original, Place, Seq, Span};
@@ -426,13 +426,18 @@ fn said_after(
     links
 }
 
+/// A session without the number that tells which one was spoken in last, which each archive counts in its own way.
+fn unnumbered(info: SessionInfo) -> SessionInfo {
+    SessionInfo { activity: 0, ..info }
+}
+
 /// All pages of the list of sessions. Cursors are the archive's own matter.
 fn listed(archive: &dyn Archive, owner: Option<Owner>, limit: usize) -> String {
     let mut page = Page::first(limit);
     let mut told = String::new();
     loop {
         let listing = archive.sessions(owner, page).unwrap();
-        told += &format!("{:?};", listing.items);
+        told += &format!("{:?};", listing.items.into_iter().map(unnumbered).collect::<Vec<_>>());
         match listing.next {
             next @ Some(_) => page.after = next,
             None => return told,
@@ -459,7 +464,7 @@ fn state(archive: &dyn Archive) -> String {
     for session in 0..NAMES.len() {
         let session = id(session);
         state += &told(archive.head(session));
-        state += &told(archive.session(session));
+        state += &told(archive.session(session).map(|found| found.map(unnumbered)));
         state += &told(archive.batches(session, Page::ALL));
         state += &told(archive.entries(session, 0..u64::MAX));
         state += &told(archive.tree(session));

@@ -76,6 +76,9 @@ pub(crate) struct UsageArgs {
     /// What a row stands for
     #[arg(long, value_enum, default_value = "day")]
     pub(crate) by: UsageBy,
+    /// How many rows to list at most; 0 is all [default: 100, with --json all]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Print JSON

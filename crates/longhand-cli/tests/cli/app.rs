@@ -113,7 +113,7 @@ fn pages_of_sessions_make_up_the_list() {
     loop {
         let page = binding::answer(&app(&folder), &call.to_string());
         seen.extend(page["items"].as_array().unwrap().clone());
-        assert_eq!(page["total"], 2);
+        assert_eq!(page["items"].as_array().unwrap().len(), 1);
         if page["next"].is_null() {
             break;
         }
@@ -121,7 +121,7 @@ fn pages_of_sessions_make_up_the_list() {
     }
     assert_eq!(Value::Array(seen), all);
     let one = folder.run("ls --archive a.db --limit 1").stdout;
-    assert!(one.contains("(1 older conversation; --limit 0 lists all)"), "{one}");
+    assert!(one.contains("(there are older conversations; --limit 0 lists all)"), "{one}");
     assert_eq!(folder.run("ls --archive a.db --limit 0").stdout.lines().count(), 2);
 }
 

@@ -204,6 +204,17 @@ fn a_session_that_is_renamed_is_the_same_session_and_its_old_name_is_free() {
     assert_eq!((&json["before"], &json["session"]["id"]), (&json!("gamma"), &json!(before)));
 }
 
+#[test]
+fn an_export_from_before_a_rename_is_of_the_same_session() {
+    let folder = with_sessions(&["alpha"]);
+    folder.write("before.jsonl", folder.run("export alpha --archive a.db").stdout);
+    assert_eq!(folder.run("rename alpha gamma --archive a.db").status, 0);
+    let run = folder.run("import before.jsonl --archive a.db");
+    assert_eq!(run.status, 0, "{run:?}");
+    assert_eq!(listed(&folder), [("gamma".to_owned(), 1)]);
+    assert_eq!(folder.run("verify --archive a.db").status, 0);
+}
+
 fn run_refused(folder: &Folder, command: &str) {
     let run = folder.run(&format!("{command} --archive a.db"));
     run.assert_refused(&["there is no session"]);

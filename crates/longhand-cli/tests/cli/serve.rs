@@ -99,6 +99,11 @@ fn an_agent_gets_an_endless_conversation_by_changing_one_url() {
     assert_eq!(folder.run("verify --archive a.db").status, 0);
     let bytes = std::fs::read(folder.path("a.db")).unwrap();
     assert!(!bytes.windows(6).any(|window| window == b"secret"), "no key is archived");
+    for session in folder.run("ls --archive a.db --json").json().as_array().unwrap() {
+        let id = session["id"].as_str().unwrap();
+        let export = folder.run(&format!("export {id} --archive a.db")).stdout;
+        assert!(export.contains("Question") && !export.contains("secret"), "{export}");
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn done(run: FinishedRun) -> FinishedRun {
 
 fn said(role: &str, text: &str) -> NewEntry {
     let raw = json!({"role": role, "content": text}).to_string();
-    longhand::new_entry("chat", raw, role == "user", 1_700_000_000_000).unwrap()
+    longhand::driver::new_entry("chat", raw, role == "user", 1_700_000_000_000).unwrap()
 }
 
 fn id(name: &str) -> SessionId {

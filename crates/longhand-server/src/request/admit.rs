@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use longhand::driver::hidden_tokens;
 use longhand::driver::{
     Computing, LiveSession, PlacedRequest, RequestPlace, UnplacedRequest, WindowSource,
 };
-use longhand::{SharedMeter, Tokens, hidden_tokens};
+use longhand::{SharedMeter, Tokens};
 
 use crate::client::ClientProgram;
 use crate::load::Working;

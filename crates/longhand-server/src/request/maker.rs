@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use longhand::Tokens;
+use longhand::driver::TooLong;
 use longhand::driver::{
     Computing, Digests, MadeWindow, PlannedEdits, Planner, WindowError, WindowLimits, WindowMaker,
 };
-use longhand::{Tokens, TooLong};
 use longhand_dialect::Overflow;
 use tokio::time::timeout;
 

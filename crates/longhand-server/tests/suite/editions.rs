@@ -127,7 +127,8 @@ async fn what_waits_for_a_later_write_does_not_keep_it_from_being_made() {
     }
     // Another process says something there: the next request has the first of the new numbers.
     let id = id_of(&*disk, SESSION);
-    let entry = longhand::new_entry("chat", r#"{"role":"user","content":"x"}"#.into(), true, 0);
+    let entry =
+        longhand::driver::new_entry("chat", r#"{"role":"user","content":"x"}"#.into(), true, 0);
     let other = reopened(&folder);
     other.append(id, longhand_archive::After::Newest, &[entry.unwrap()]).unwrap();
     ask_in(&stage, path, &asking("Question 10")).await;
@@ -363,12 +364,17 @@ fn assert_once(disk: &dyn Archive, branches: &[Branch], seed: u64) {
             *times.entry(words(&entry.raw)).or_default() += 1;
         }
         let twice: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
-        assert!(twice.is_empty(), "seed {seed}, {}: twice: {twice:?}", session.name);
+        let lines = entries.iter().map(|entry| {
+            let parent = entry.parent.map_or(-1, |seq| seq.0.cast_signed());
+            format!("{} after {parent}: {:.30}", entry.seq.0, words(&entry.raw))
+        });
+        let lines = || lines.clone().collect::<Vec<_>>().join("\n");
+        assert!(twice.is_empty(), "seed {seed}, {}: twice: {twice:?}\n{}", session.name, lines());
         let of_session = branches.iter().filter(|branch| branch.session == session.name);
         for branch in of_session {
             let last = words(&branch.said.last().unwrap().to_string());
             let head = entries.iter().find(|entry| words(&entry.raw) == last);
-            let Some(head) = head else { panic!("seed {seed}: {last} is lost") };
+            let Some(head) = head else { panic!("seed {seed}: {last} is lost\n{}", lines()) };
             let path = disk.path(session.id, Some(head.seq), 0..u64::MAX).unwrap();
             let path: Vec<String> = path.iter().map(|entry| words(&entry.raw)).collect();
             let said: Vec<String> =

@@ -130,7 +130,8 @@ async fn a_ledger_that_is_slow_to_read_again_holds_up_no_other_s_writes() {
     let theirs = id_of(&*disk, "theirs");
     archive.rule("tree", Some(theirs), Fault::Held);
     // Another process says something in that session, so that what comes next is in conflict.
-    let entry = longhand::new_entry("chat", r#"{"role":"user","content":"x"}"#.into(), true, 0);
+    let entry =
+        longhand::driver::new_entry("chat", r#"{"role":"user","content":"x"}"#.into(), true, 0);
     disk.append(theirs, longhand_archive::After::Newest, &[entry.unwrap()]).unwrap();
     ask_in(&stage, "theirs", path, 3).await;
     assert_eq!(ask_in(&stage, "ours", path, 14).await, "compacted");

@@ -208,7 +208,7 @@ async fn an_archived_session_of_another_owner_is_not_used_whatever_its_id() {
         let theirs =
             NewSession { owner: Owner::of("victim"), name: "task".into(), ..NewSession::default() };
         archive.begin(id, &theirs).unwrap();
-        let entry = longhand::new_entry("chat", user(SECRET).to_string(), true, 0).unwrap();
+        let entry = longhand::driver::new_entry("chat", user(SECRET).to_string(), true, 0).unwrap();
         archive.append(id, longhand_archive::After::Newest, &[entry]).unwrap();
         let before = held_by(&*archive, theirs.owner);
         let steps = [recalls(json!({"handle": "e:0"})), says("Hm.")];

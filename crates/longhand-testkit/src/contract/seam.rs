@@ -107,9 +107,9 @@ pub(super) fn an_opened_session_says_how_much_it_has(archive: &dyn Archive) {
     let opened = open("s");
     assert_eq!(Some(&opened.session), archive.session(id("s")).unwrap().as_ref());
     assert_eq!(opened.requests, 1);
-    assert!(opened.activity > open("a").activity);
+    assert!(opened.session.activity > open("a").session.activity);
     record(archive, "a", &[user("1")]);
-    assert!(open("a").activity > open("s").activity);
+    assert!(open("a").session.activity > open("s").session.activity);
     let tree = archive.tree(id("s")).unwrap();
     assert_eq!(opened.news.newest.as_ref(), tree.last());
 }

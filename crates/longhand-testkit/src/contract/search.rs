@@ -1,7 +1,7 @@
 //! Finding entries by their text.
 
-use longhand_archive::{After, Archive, Hit, Owner, Scope};
-use longhand_core::Seq;
+use longhand_archive::{After, Archive, Hit, NewEntry, Owner, Scope, SearchFilter};
+use longhand_core::{Role, Seq};
 
 use super::samples::{fork, id, named, record, reply, user};
 use crate::texts::{mixed, shifted};
@@ -37,11 +37,55 @@ pub(super) fn a_star_finds_words_that_begin_so(archive: &dyn Archive) {
 }
 
 pub(super) fn parts_of_words_are_found_if_nothing_else_is(archive: &dyn Archive) {
-    record(archive, "s", &[user("fn expandHandle()"), user("4d8461b77aa1 is the commit")]);
-    assert_eq!(seqs(&archive.search(&Scope::All, "handle", 9).unwrap()), [0]);
-    assert_eq!(seqs(&archive.search(&Scope::All, "4d8461b", 9).unwrap()), [1]);
+    record(archive, "s", &[user("fn expandhandle()"), user("4d8461b77aa1 is the commit")]);
+    let found = |query: &str| seqs(&archive.search(&Scope::All, query, 9).unwrap());
+    assert_eq!(found("handle"), [0]);
+    assert_eq!(found("4d8461b"), [1]);
     record(archive, "s", &[user("a handle")]);
-    assert_eq!(seqs(&archive.search(&Scope::All, "handle", 9).unwrap()), [2]);
+    assert_eq!(found("handle"), [2]);
+}
+
+pub(super) fn names_are_found_whole_and_in_parts(archive: &dyn Archive) {
+    let said = [
+        user("fn OrderSerializer()"),
+        reply("an order, a serializer"),
+        user("an order_serializer"),
+    ];
+    record(archive, "s", &said);
+    let found = |query: &str| seqs(&archive.search(&Scope::All, query, 9).unwrap());
+    assert_eq!(found("serializer"), [2, 1, 0]);
+    assert_eq!(found("orderserializer"), [0]);
+    assert_eq!(found("OrderSerializer"), [2, 0]);
+    assert_eq!(found("\"fn order\""), [0]);
+    assert_eq!(found("\"serializer order\""), [0; 0]);
+}
+
+pub(super) fn a_search_is_filtered_where_it_is_made(archive: &dyn Archive) {
+    let at = |text: &str, role: &str, at_ms: i64| {
+        let raw = format!(r#"{{"role":"{role}","content":"{text}"}}"#);
+        NewEntry { raw, form: "chat".to_owned(), at_ms, ..user(text) }
+    };
+    let said = [
+        at("needle 0", "user", 500),
+        at("needle 1", "assistant", 100),
+        at("needle 2", "system", 300),
+        at("needle 3", "user", 200),
+    ];
+    record(archive, "s", &said);
+    let found = |role: Option<Role>, since_ms: Option<i64>, before_ms: Option<i64>| {
+        let filter = SearchFilter { role, since_ms, before_ms };
+        let found = archive.search_filtered(&Scope::All, "needle", filter, 9).unwrap();
+        assert!(!found.is_partial);
+        seqs(&found.hits)
+    };
+    assert_eq!(found(None, None, None), [3, 2, 1, 0]);
+    assert_eq!(found(Some(Role::System), None, None), [2]);
+    assert_eq!(found(Some(Role::User), None, None), [3, 0]);
+    assert_eq!(found(Some(Role::Tool), None, None), [0; 0]);
+    assert_eq!(found(None, Some(200), None), [3, 2, 0]);
+    assert_eq!(found(None, Some(200), Some(500)), [3, 2]);
+    assert_eq!(found(Some(Role::User), Some(201), None), [0]);
+    assert_eq!(found(None, Some(501), None), [0; 0]);
 }
 
 pub(super) fn a_search_keeps_to_its_scope(archive: &dyn Archive) {

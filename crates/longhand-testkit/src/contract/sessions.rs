@@ -140,6 +140,7 @@ pub(super) fn sessions_are_listed_by_activity(archive: &dyn Archive) {
     assert_eq!(second, ["d", "a", "theirs"]);
     let (third, next) = names(None, Page { after: next, limit: 9 });
     assert_eq!((third.len(), next), (2, None));
+    let found = archive.session(id("a")).unwrap().unwrap();
     let info = SessionInfo {
         id: id("a"),
         owner: Owner::LOCAL,
@@ -154,10 +155,14 @@ pub(super) fn sessions_are_listed_by_activity(archive: &dyn Archive) {
         bytes,
         first_ms: -5,
         last_ms: 1_700_000_000_500,
+        activity: found.activity,
         is_damaged: false,
         ..SessionInfo::default()
     };
-    assert_eq!(archive.session(id("a")).unwrap(), Some(info));
+    assert_eq!(found, info);
+    let activity = |name: &str| archive.session(id(name)).unwrap().unwrap().activity;
+    assert!(activity("b") > activity("c") && activity("c") > activity("a"));
+    assert_eq!(activity("empty"), 0);
 }
 
 pub(super) fn sessions_are_looked_up(archive: &dyn Archive) {

@@ -21,6 +21,9 @@ const SYLLABLES: &[&str] = &[
 /// Words are drawn from a table of so many, in which common ones are many times.
 const DRAWS: usize = 1 << 18;
 const PROJECTS: u64 = 23;
+/// Names of a project, and how often one is new.
+const NAMES: usize = 3_000;
+const NEW_NAMES: f64 = 0.02;
 const ROUNDS: usize = 10;
 /// Calls of a round, each with a result.
 const CALLS: usize = 6;
@@ -30,10 +33,11 @@ const WITH_SYSTEM: u64 = 100;
 const WITH_PHRASE: u64 = 7;
 const PHRASE: &str = "thread was by queue are from lock that worker";
 
-/// Words by how often they come.
+/// Words by how often they come, and the names that the programs of each project have.
 pub(crate) struct Vocabulary {
     words: Vec<String>,
     draws: Vec<u16>,
+    names: Vec<Vec<String>>,
 }
 
 impl Vocabulary {
@@ -52,7 +56,26 @@ impl Vocabulary {
             draws.resize((sum / total * DRAWS as f64) as usize, rank as u16 - 1);
         }
         draws.resize(DRAWS, 0);
-        Self { words, draws }
+        let mut vocabulary = Self { words, draws, names: Vec::new() };
+        for _ in 0..PROJECTS {
+            let names = (0..NAMES).map(|_| vocabulary.new_name(&mut rng)).collect();
+            vocabulary.names.push(names);
+        }
+        vocabulary
+    }
+
+    fn word(&self, rng: &mut Rng) -> &str {
+        &self.words[usize::from(self.draws[rng.range(0..DRAWS)])]
+    }
+
+    /// A name as programmers make them.
+    fn new_name(&self, rng: &mut Rng) -> String {
+        let words = [self.word(rng), self.word(rng), self.word(rng)];
+        let words = &words[..2 + rng.range(0..2)];
+        if rng.chance(0.5) {
+            return words.join("_");
+        }
+        words.iter().map(|word| word[..1].to_uppercase() + &word[1..]).collect()
     }
 }
 
@@ -139,18 +162,17 @@ impl<'v> Author<'v> {
     }
 
     fn word(&mut self) -> &'v str {
-        let draw = self.rng.range(0..DRAWS);
-        &self.vocabulary.words[usize::from(self.vocabulary.draws[draw])]
+        self.vocabulary.word(&mut self.rng)
     }
 
-    /// A name as programmers make them.
+    /// A name of the project; the first ones are the most frequent, and some are new.
     fn identifier(&mut self) -> String {
-        let words = [self.word(), self.word(), self.word()];
-        let words = &words[..2 + self.rng.range(0..2)];
-        if self.rng.chance(0.5) {
-            return words.join("_");
+        if self.rng.chance(NEW_NAMES) {
+            return self.vocabulary.new_name(&mut self.rng);
         }
-        words.iter().map(|word| word[..1].to_uppercase() + &word[1..]).collect()
+        let names = &self.vocabulary.names[(self.number % PROJECTS) as usize];
+        let share = self.rng.unit() * self.rng.unit();
+        names[(share * NAMES as f64) as usize].clone()
     }
 
     fn prose(&mut self, sentences: usize) -> String {
@@ -171,11 +193,13 @@ impl<'v> Author<'v> {
         let mut text = String::with_capacity(bytes + 200);
         while text.len() < bytes {
             let number = self.rng.range(0..1_000);
-            let line = match self.rng.range(0..10) {
-                0 => format!("{}:{number}: {}", self.path(), self.word()),
-                1 => format!("commit {:016x} {}", self.rng.next_u64(), self.word()),
-                2 => format!("2026-03-{:02}T10:{:02} {}", number % 28, number % 60, self.prose(1)),
-                3..=5 => {
+            let line = match self.rng.range(0..20) {
+                0 => format!("commit {:016x} {}", self.rng.next_u64(), self.word()),
+                1 | 2 => format!("{}:{number}: {}", self.path(), self.word()),
+                3 | 4 => {
+                    format!("2026-03-{:02}T10:{:02} {}", number % 28, number % 60, self.prose(1))
+                }
+                5..=10 => {
                     let (one, other) = (self.identifier(), self.identifier());
                     format!("    let {one} = self.{other}({number});")
                 }

@@ -14,7 +14,8 @@ use std::env;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use longhand::{Archive as _, Owner, SessionId, SqliteArchive, new_entry};
+use longhand::driver::{new_entry, opening_of};
+use longhand::{Archive as _, Owner, SessionId, SqliteArchive};
 use longhand_archive::{After, NewEntry, NewSession, RequestRecord, Storage as _, Write, wait};
 
 use crate::author::{Author, SaidMessage, Vocabulary};
@@ -54,14 +55,15 @@ fn add(archive: &SqliteArchive, vocabulary: &Vocabulary, number: u64) -> u64 {
     let name = format!("work-{number:06}");
     let id = SessionId::named(Owner::LOCAL, &name);
     let begun_ms = now_ms() - FIRST_MS_AGO + number.cast_signed() * SESSION_MS;
-    let dialect = "chat".to_owned();
-    let new = NewSession { dialect, name, begun_ms, ..NewSession::default() };
-    archive.begin(id, &new).unwrap();
     let said = Author::new(vocabulary, number).session();
     let entries: Vec<NewEntry> = said
         .enumerate()
         .map(|(at, said)| entry(said, begun_ms + at.cast_signed() as i64 * 10_000))
         .collect();
+    let dialect = "chat".to_owned();
+    let opening = entries.iter().find_map(|entry| opening_of(&entry.form, &entry.raw)).unwrap();
+    let new = NewSession { dialect, name, begun_ms, opening, ..NewSession::default() };
+    archive.begin(id, &new).unwrap();
     archive.append(id, After::Newest, &entries).unwrap();
     let request = |at: usize| RequestRecord {
         at_ms: begun_ms + at.cast_signed() as i64 * 30_000,

@@ -1,12 +1,15 @@
 //! The questions that the application layer puts to an archive, each in one place.
 
+use std::collections::HashSet;
+
 use longhand_archive::{
-    Entry, Hit, Page, RequestRecord, Scope, SessionFilter, SessionId, SessionInfo, UsageLine, wait,
+    Entry, Hit, Page, RequestRecord, Scope, SearchFilter, SessionFilter, SessionId, SessionInfo,
+    UsageLine, wait,
 };
-use longhand_core::{Handle, Seq};
+use longhand_core::{Handle, Role, Seq};
 
 use super::list::SHORT_ID_DIGITS;
-use super::{App, AppError, SearchRequest};
+use super::{App, AppError};
 use crate::recall;
 use crate::unread::{self, UnreadAnswer};
 
@@ -16,17 +19,30 @@ const ID_DIGITS_MIN: usize = 4;
 /// How many of the first entries are looked through for the user's words.
 const OPENING_ENTRIES: u64 = 12;
 
-/// An entry that was found, with what filters look at.
+/// An entry that was found, with what is shown about it.
 pub(super) struct FilteredHit {
     pub(super) hit: Hit,
-    pub(super) role: &'static str,
+    pub(super) role: Role,
     pub(super) at_ms: i64,
+}
+
+/// What the archive found in a scope.
+#[derive(Default)]
+pub(super) struct FilteredHits {
+    pub(super) hits: Vec<FilteredHit>,
+    /// Whether not every entry was looked at.
+    pub(super) is_partial: bool,
 }
 
 impl App {
     /// All sessions, those used last first.
     pub(super) fn all_sessions(&self) -> Result<Vec<SessionInfo>, AppError> {
         Ok(self.archive.sessions(self.owner, Page::ALL)?.items)
+    }
+
+    /// Whether there is any session.
+    pub(super) fn has_sessions(&self) -> Result<bool, AppError> {
+        Ok(!self.archive.sessions(self.owner, Page::first(1))?.items.is_empty())
     }
 
     /// A session by its whole id.
@@ -37,7 +53,7 @@ impl App {
 
     /// The sessions with exactly this name or short id.
     pub(super) fn sessions_called(&self, name: &str) -> Result<Vec<SessionInfo>, AppError> {
-        let mut sessions = self.listed_by(SessionFilter::Named(name.to_owned()))?;
+        let mut sessions = self.sessions_named(name)?;
         if name.len() == SHORT_ID_DIGITS {
             let others = self.listed_by(SessionFilter::IdPrefix(name.to_owned()))?;
             sessions.extend(others.into_iter().filter(|info| info.name != name));
@@ -60,7 +76,12 @@ impl App {
         Ok(sessions)
     }
 
-    fn listed_by(&self, filter: SessionFilter) -> Result<Vec<SessionInfo>, AppError> {
+    /// The sessions with exactly this name.
+    pub(super) fn sessions_named(&self, name: &str) -> Result<Vec<SessionInfo>, AppError> {
+        self.listed_by(SessionFilter::Named(name.to_owned()))
+    }
+
+    pub(super) fn listed_by(&self, filter: SessionFilter) -> Result<Vec<SessionInfo>, AppError> {
         let mut sessions = wait(self.archive.list_sessions(filter, Page::ALL))?.items;
         sessions.retain(|info| self.owner.is_none_or(|owner| owner == info.owner));
         Ok(sessions)
@@ -68,7 +89,13 @@ impl App {
 
     /// What requests took, by session, day and model.
     pub(super) fn usage_lines(&self) -> Result<Vec<UsageLine>, AppError> {
-        Ok(wait(self.archive.usage(i64::MIN))?)
+        let mut lines = wait(self.archive.usage(i64::MIN))?;
+        if self.owner.is_some() {
+            let sessions = self.all_sessions()?;
+            let ids: HashSet<SessionId> = sessions.iter().map(|info| info.id).collect();
+            lines.retain(|line| ids.contains(&line.session));
+        }
+        Ok(lines)
     }
 
     /// The first words of the user in a session.
@@ -104,37 +131,38 @@ impl App {
         Ok(self.archive.requests(id, Page::first(1))?.items.into_iter().next())
     }
 
-    /// Searches for more and more until there are enough entries that pass the filters.
+    /// Searches for more and more until there are enough entries that have the role.
+    ///
+    /// The archive leaves out what cannot have it; who has it is known when the message is read.
     pub(super) fn hits(
         &self,
         scope: &Scope,
-        request: &SearchRequest,
+        query: &str,
+        filter: SearchFilter,
         wanted: usize,
-    ) -> Result<Vec<FilteredHit>, AppError> {
+    ) -> Result<FilteredHits, AppError> {
         if wanted == 0 {
-            return Ok(Vec::new());
+            return Ok(FilteredHits::default());
         }
-        let is_filtered = request.is_filtered();
-        let mut asked = if is_filtered { wanted.saturating_mul(4) } else { wanted };
+        let mut asked = wanted;
         loop {
-            let hits = self.archive.search(scope, &request.query, asked)?;
-            let is_all = hits.len() < asked;
-            let mut found = Vec::new();
-            for hit in hits {
-                if found.len() >= wanted {
-                    break;
-                }
+            let found = self.archive.search_filtered(scope, query, filter, asked)?;
+            let is_all = found.hits.len() < asked;
+            let mut hits = Vec::new();
+            for hit in found.hits {
                 let seqs = hit.seq.0..hit.seq.0 + 1;
                 let entry = self.archive.entries(hit.session, seqs)?.into_iter().next();
-                let role =
-                    entry.as_ref().and_then(recall::role).map_or("tool", |role| role.as_str());
+                let role = entry.as_ref().and_then(recall::role).unwrap_or(Role::Tool);
                 let at_ms = entry.map_or(0, |entry| entry.at_ms);
-                if request.passes(role, at_ms) {
-                    found.push(FilteredHit { hit, role, at_ms });
+                if filter.role.is_none_or(|wanted| wanted == role) {
+                    hits.push(FilteredHit { hit, role, at_ms });
+                }
+                if hits.len() >= wanted {
+                    break;
                 }
             }
-            if is_all || found.len() >= wanted || !is_filtered {
-                return Ok(found);
+            if is_all || hits.len() >= wanted {
+                return Ok(FilteredHits { hits, is_partial: found.is_partial });
             }
             asked = asked.saturating_mul(4);
         }
@@ -156,6 +184,6 @@ impl App {
 }
 
 fn first_words<'e>(mut entries: impl Iterator<Item = &'e Entry>) -> String {
-    let words = entries.find_map(|entry| crate::opening_of(&entry.form, &entry.raw));
+    let words = entries.find_map(|entry| crate::driver::opening_of(&entry.form, &entry.raw));
     words.unwrap_or_default()
 }

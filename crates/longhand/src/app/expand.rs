@@ -1,12 +1,13 @@
 //! Opening the handle of something that a window left out.
 
 use longhand_archive::Scope;
+use longhand_archive::ask::RoundEntries;
 use longhand_core::{Handle, Original};
 use longhand_dialect::Conversation;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, App, AppError};
-use crate::recall::{self, Recalled};
+use crate::recall;
 use crate::unread::UnreadContent;
 
 /// What is brought back.
@@ -71,14 +72,16 @@ impl App {
             Some(name) => Scope::Session(self.look_up(name, Access::Read)?.0.id),
             None => self.scope(),
         };
-        let Some(recalled) = recall::open(&*self.archive, &scope, handle)? else {
-            return self.unread(handle);
-        };
-        let original = match request.round {
-            Some(round) => round_of(&recalled, round)?,
-            None => recalled.original,
-        };
-        Ok(Expanded::of(handle, original))
+        if let Some(round) = request.round
+            && let Some(found) = recall::open_round(&*self.archive, &scope, handle, round)?
+        {
+            return Ok(Expanded::of(handle, of_round(&found, round)?));
+        }
+        match recall::open(&*self.archive, &scope, handle)? {
+            None => self.unread(handle),
+            Some(_) if request.round.is_some() => Err(AppError::NoRounds),
+            Some(recalled) => Ok(Expanded::of(handle, recalled.original)),
+        }
     }
 
     /// An answer that could not be read, as it came; one that is no text comes as base64.
@@ -99,16 +102,11 @@ fn parsed(handle: &str) -> Result<Handle, AppError> {
 }
 
 /// The messages of one round of a fold, a line each.
-fn round_of(recalled: &Recalled, round: u64) -> Result<Original, AppError> {
-    if recalled.entries.is_empty() {
-        return Err(AppError::NoRounds);
-    }
-    let entries = recalled.entries.iter().filter(|entry| entry.round == round);
-    let lines: Vec<&str> = entries.map(|entry| entry.raw.as_str()).collect();
-    if lines.is_empty() {
-        let rounds = || recalled.entries.iter().map(|entry| entry.round);
-        let (first, last) = (rounds().min().unwrap_or(0), rounds().max().unwrap_or(0));
+fn of_round(found: &RoundEntries, round: u64) -> Result<Original, AppError> {
+    if found.entries.is_empty() {
+        let (first, last) = (*found.rounds.start(), *found.rounds.end());
         return Err(AppError::NoSuchRound { round, first, last });
     }
+    let lines: Vec<&str> = found.entries.iter().map(|entry| entry.raw.as_str()).collect();
     Ok(Original::Json(lines.join("\n")))
 }

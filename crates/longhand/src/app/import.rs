@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{App, AppError, check_new_name};
+use crate::driver::{group_of, new_entry, opening_of, origin_of, rejoin};
 use crate::transfer::{self, Exported, ExportedMessage, ExportedSession, Imported, TransferError};
-use crate::{Redactor, Round, group_of, new_entry, opening_of, origin_of, rejoin};
+use crate::{Redactor, Round};
 
 /// In how many lines of a session file its id is looked for.
 const ID_LINES_MAX: usize = 20;

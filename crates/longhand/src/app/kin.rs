@@ -1,8 +1,8 @@
 //! Conversations as people see them: a session with the sessions that it continues, and its side calls.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
-use longhand_archive::{SessionId, SessionInfo};
+use longhand_archive::{Cursor, Page, SessionFilter, SessionInfo};
 
 use super::{App, AppError};
 
@@ -26,22 +26,49 @@ impl SessionChain {
         &self.sessions[..self.sessions.len() - 1]
     }
 
-    pub(super) fn last_ms(&self) -> i64 {
-        self.sessions.iter().chain(&self.aside).map(|info| info.last_ms).max().unwrap_or(0)
-    }
-
-    /// Its place in the list of conversations, which is sorted by it.
-    pub(super) fn place(&self) -> (i64, SessionId) {
-        (self.last_ms(), self.main().id)
+    /// The session that was spoken in last, whose place in the list of sessions is that of the conversation.
+    pub(super) fn newest(&self) -> Option<&SessionInfo> {
+        let all = self.sessions.iter().chain(&self.aside);
+        all.max_by_key(|info| (info.activity, info.id))
     }
 }
 
+/// A part of a list of conversations.
+#[derive(Debug, Default)]
+pub(super) struct ChainPage {
+    pub(super) items: Vec<SessionChain>,
+    /// Where the next one begins; `None` if there is nothing after it.
+    pub(super) next: Option<Cursor>,
+}
+
 impl App {
-    /// All conversations, newest first. A session without entries is none.
-    pub(super) fn conversations(&self) -> Result<Vec<SessionChain>, AppError> {
-        let mut sessions = self.all_sessions()?;
-        sessions.retain(|info| info.entries > 0 || info.is_damaged);
-        Ok(gathered(sessions))
+    /// Conversations, those spoken in last first. A session without entries is none.
+    ///
+    /// No more sessions are read than those that are related to the conversations of the page.
+    pub(super) fn conversations(&self, page: Page) -> Result<ChainPage, AppError> {
+        let mut found = ChainPage { next: page.after, ..ChainPage::default() };
+        let mut seen = HashSet::new();
+        while found.items.len() < page.limit {
+            let limit = page.limit - found.items.len();
+            let sessions = self.archive.sessions(self.owner, Page { after: found.next, limit })?;
+            for info in sessions.items.into_iter().filter(is_listed) {
+                if seen.contains(&info.id) {
+                    continue;
+                }
+                let kin = self.kin(&info)?;
+                seen.extend(kin.iter().map(|info| info.id));
+                let chain = conversation(kin);
+                // One that was spoken in after this session is on an earlier page.
+                if chain.newest().is_some_and(|newest| newest.id == info.id) {
+                    found.items.push(chain);
+                }
+            }
+            found.next = sessions.next;
+            if found.next.is_none() {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     /// The sessions of a conversation up to one of them, oldest first.
@@ -60,42 +87,39 @@ impl App {
     /// The sessions of the conversation that a session belongs to, oldest first. For a side call: that session and those
     /// it continues.
     pub(super) fn chain_of(&self, info: &SessionInfo) -> Result<Vec<SessionInfo>, AppError> {
-        let has = |found: &SessionChain| found.sessions.iter().any(|other| other.id == info.id);
-        match self.conversations()?.into_iter().find(has) {
-            Some(found) => Ok(found.sessions),
-            None => self.chain_up_to(info),
+        let found = conversation(self.kin(info)?);
+        if found.sessions.iter().any(|other| other.id == info.id) {
+            return Ok(found.sessions);
         }
+        self.chain_up_to(info)
+    }
+
+    /// A session with all that are related to it, in any number of steps: those that one continues or that continue it,
+    /// and those to which one client gave the same name.
+    fn kin(&self, info: &SessionInfo) -> Result<Vec<SessionInfo>, AppError> {
+        let mut kin = vec![info.clone()];
+        let mut known = HashSet::from([info.id]);
+        let mut groups = HashSet::new();
+        let mut at = 0;
+        while let Some(one) = kin.get(at) {
+            let mut others = self.listed_by(SessionFilter::Continuing(one.id))?;
+            if let Some(before) = one.continues {
+                others.extend(self.session_of(before)?);
+            }
+            if let Some(group) = one.group.filter(|group| groups.insert(*group)) {
+                others.extend(self.listed_by(SessionFilter::Group(group))?);
+            }
+            kin.extend(others.into_iter().filter(|other| known.insert(other.id)));
+            at += 1;
+        }
+        kin.retain(|other| is_listed(other) || other.id == info.id);
+        Ok(kin)
     }
 }
 
-/// Groups sessions: those that continue one another, and those to which one client gave the same name.
-fn gathered(sessions: Vec<SessionInfo>) -> Vec<SessionChain> {
-    let mut roots: Vec<usize> = (0..sessions.len()).collect();
-    let by_id: HashMap<SessionId, usize> =
-        sessions.iter().enumerate().map(|(at, info)| (info.id, at)).collect();
-    let mut by_group: HashMap<u64, usize> = HashMap::new();
-    for (at, info) in sessions.iter().enumerate() {
-        let before = info.continues.and_then(|id| by_id.get(&id).copied());
-        let same = info.group.map(|group| *by_group.entry(group).or_insert(at));
-        for other in before.into_iter().chain(same) {
-            let (one, other) = (root(&roots, at), root(&roots, other));
-            roots[one.max(other)] = one.min(other);
-        }
-    }
-    let mut kin: HashMap<usize, Vec<SessionInfo>> = HashMap::new();
-    for (at, info) in sessions.into_iter().enumerate() {
-        kin.entry(root(&roots, at)).or_default().push(info);
-    }
-    let mut conversations: Vec<SessionChain> = kin.into_values().map(conversation).collect();
-    conversations.sort_by_key(|found| std::cmp::Reverse(found.place()));
-    conversations
-}
-
-fn root(roots: &[usize], mut at: usize) -> usize {
-    while roots[at] != at {
-        at = roots[at];
-    }
-    at
+/// Whether a session is shown in lists.
+pub(super) fn is_listed(info: &SessionInfo) -> bool {
+    info.entries > 0 || info.is_damaged
 }
 
 /// Finds the main session of related ones, with the sessions before and after it.
@@ -124,7 +148,7 @@ fn conversation(mut kin: Vec<SessionInfo>) -> SessionChain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longhand_archive::Owner;
+    use longhand_archive::{Owner, SessionId};
 
     fn info(name: &str, entries: u64, last_ms: i64) -> SessionInfo {
         let id = SessionId::named(Owner::LOCAL, name);
@@ -144,18 +168,15 @@ mod tests {
         let second = SessionInfo { continues: Some(first.id), ..info("second", 40, 30) };
         let third = SessionInfo { continues: Some(second.id), ..info("third", 5, 50) };
         let quote = SessionInfo { continues: Some(first.id), ..info("quote", 2, 9) };
-        let other = info("other", 4, 45);
-        let found = gathered(vec![other, third, agent, second, first, quote, title]);
-        assert_eq!(found.len(), 2);
-        assert_eq!(names(&found[0].sessions), ["first", "second", "third"]);
-        assert_eq!(names(&found[0].aside), ["sub-agent", "quote", "title"]);
-        assert_eq!(names(&found[1].sessions), ["other"]);
+        let found = conversation(vec![third, agent, second, first, quote, title]);
+        assert_eq!(names(&found.sessions), ["first", "second", "third"]);
+        assert_eq!(names(&found.aside), ["sub-agent", "quote", "title"]);
     }
 
     #[test]
     fn a_session_that_goes_on_from_itself_is_no_trap() {
         let mut one = info("one", 3, 1);
         one.continues = Some(one.id);
-        assert_eq!(names(&gathered(vec![one])[0].sessions), ["one"]);
+        assert_eq!(names(&conversation(vec![one]).sessions), ["one"]);
     }
 }

@@ -1,11 +1,11 @@
 //! Lists of sessions.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
-use longhand_archive::{SessionId, SessionInfo};
+use longhand_archive::{Page, SessionInfo};
 use serde::{Deserialize, Serialize};
 
-use super::kin::SessionChain;
+use super::kin::{SessionChain, is_listed};
 use super::{App, AppError, Fork, Timestamp};
 
 /// How many digits of an id are shown and accepted.
@@ -31,9 +31,7 @@ pub struct SessionPage {
     pub items: Vec<ListedSession>,
     /// Where the next page begins; `None` on the last one.
     pub next: Option<String>,
-    /// How many conversations there are in all.
-    pub total: u64,
-    /// How many side calls and sub-agents they have in all.
+    /// How many side calls and sub-agents these have.
     pub aside: u64,
     /// Names that several sessions have: these are told apart by their ids.
     pub shared_names: Vec<String>,
@@ -134,25 +132,36 @@ pub fn short_id(id: &str) -> &str {
 impl App {
     /// Lists conversations, newest first.
     pub fn sessions(&self, request: &ListRequest) -> Result<SessionPage, AppError> {
-        let after = request.after.as_deref().map(place).transpose()?;
-        let conversations = self.conversations()?;
-        let rest = conversations.iter().filter(|found| after.is_none_or(|at| found.place() < at));
-        let mut rest = rest.peekable();
-        let mut page = SessionPage {
-            total: conversations.len() as u64,
-            aside: conversations.iter().map(|found| found.aside.len() as u64).sum(),
-            shared_names: shared_names(&conversations),
-            ..SessionPage::default()
-        };
-        for found in rest.by_ref().take(request.limit.unwrap_or(usize::MAX)) {
-            page.items.push(self.conversation(found, request.all)?);
-            let (last_ms, id) = found.place();
-            page.next = Some(format!("{last_ms}.{id}"));
+        let cursor = |text: &str| text.parse().map_err(|_| AppError::BadPage(text.to_owned()));
+        let after = request.after.as_deref().map(cursor).transpose()?;
+        let limit = request.limit.unwrap_or(usize::MAX);
+        let found = self.conversations(Page { after, limit })?;
+        // What is left may be empty sessions, and those of conversations that are listed.
+        let mut next = found.next;
+        if next.is_some() && self.conversations(Page { after: next, limit: 1 })?.items.is_empty() {
+            next = None;
         }
-        if rest.peek().is_none() {
-            page.next = None;
+        let one = |found| self.conversation(found, request.all);
+        Ok(SessionPage {
+            items: found.items.iter().map(one).collect::<Result<_, _>>()?,
+            next: next.map(|next| next.to_string()),
+            aside: found.items.iter().map(|found| found.aside.len() as u64).sum(),
+            shared_names: self.shared_names(&found.items)?,
+        })
+    }
+
+    /// The names of these sessions that others have, too.
+    fn shared_names(&self, conversations: &[SessionChain]) -> Result<Vec<String>, AppError> {
+        let sessions =
+            conversations.iter().flat_map(|found| found.sessions.iter().chain(&found.aside));
+        let names: BTreeSet<&str> = sessions.map(|info| info.name.as_str()).collect();
+        let mut shared = Vec::new();
+        for name in names {
+            if self.sessions_named(name)?.iter().filter(|info| is_listed(info)).count() > 1 {
+                shared.push(name.to_owned());
+            }
         }
-        Ok(page)
+        Ok(shared)
     }
 
     fn conversation(&self, found: &SessionChain, all: bool) -> Result<ListedSession, AppError> {
@@ -201,21 +210,4 @@ impl App {
         }
         listed
     }
-}
-
-/// The place in the list that a page ends with.
-fn place(text: &str) -> Result<(i64, SessionId), AppError> {
-    let parts = text.split_once('.');
-    let place = parts.and_then(|(ms, id)| Some((ms.parse().ok()?, id.parse().ok()?)));
-    place.ok_or_else(|| AppError::BadPage(text.to_owned()))
-}
-
-fn shared_names(conversations: &[SessionChain]) -> Vec<String> {
-    let (mut seen, mut shared) = (HashSet::new(), BTreeSet::new());
-    for info in conversations.iter().flat_map(|found| found.sessions.iter().chain(&found.aside)) {
-        if !seen.insert(info.name.as_str()) {
-            shared.insert(info.name.clone());
-        }
-    }
-    shared.into_iter().collect()
 }

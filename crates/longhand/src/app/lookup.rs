@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
-use longhand_archive::{Owner, SessionId, SessionInfo};
+use longhand_archive::{Owner, Page, SessionId, SessionInfo};
 use serde::{Deserialize, Serialize};
 
+use super::kin::SessionChain;
 use super::{App, AppError, SessionSummary};
+use crate::session::name::free_id;
 use crate::{Session, SessionSettings};
 
 /// Stands for the newest conversation where something is read.
@@ -91,18 +93,8 @@ impl App {
     }
 
     /// The id of a new session with a name that no session has.
-    ///
-    /// It follows from the name, so that processes that begin the session at the same time begin one. If a session that
-    /// was renamed has that id, a number behind the name makes another.
     pub(super) fn free_id(&self, name: &str) -> Result<SessionId, AppError> {
-        let own = self.owner.unwrap_or(Owner::LOCAL);
-        let mut id = SessionId::named(own, name);
-        let mut number = 1;
-        while self.session_of(id)?.is_some_and(|info| info.name != name) {
-            number += 1;
-            id = SessionId::named(own, &format!("{name}\n{number}"));
-        }
-        Ok(id)
+        Ok(free_id(&*self.archive, self.owner.unwrap_or(Owner::LOCAL), name)?)
     }
 
     pub(super) fn opened(
@@ -149,14 +141,16 @@ impl App {
     }
 
     fn newest_since(&self, since_ms: i64) -> Result<Option<SessionInfo>, AppError> {
-        let newest = self.conversations()?.into_iter().next();
-        Ok(newest.filter(|found| found.last_ms() >= since_ms).map(|found| found.main().clone()))
+        let newest = self.conversations(Page::first(1))?.items.pop();
+        let is_new =
+            |found: &SessionChain| found.newest().is_some_and(|newest| newest.last_ms >= since_ms);
+        Ok(newest.filter(is_new).map(|found| found.main().clone()))
     }
 
     fn unknown(&self, name: &str, near: &[SessionInfo]) -> Result<AppError, AppError> {
         Ok(AppError::UnknownSession {
             name: name.to_owned(),
-            has_others: !near.is_empty() || !self.all_sessions()?.is_empty(),
+            has_others: !near.is_empty() || self.has_sessions()?,
             near: near.iter().map(SessionSummary::of).collect(),
         })
     }

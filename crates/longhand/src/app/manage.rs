@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::log::LoggedEdits;
 use super::{Access, App, AppError, SessionSummary, check_new_name};
-use crate::{recall, searchable};
+use crate::driver::searchable;
+use crate::recall;
 
 /// How many entries are read at a time.
 const ENTRIES_AT_A_TIME: u64 = 1_000;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
 
-use longhand_archive::{Scope, SessionId, SessionInfo};
+use longhand_archive::{Scope, SearchFilter, SessionId, SessionInfo};
+use longhand_core::Role;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, App, AppError, Timestamp};
@@ -51,6 +52,18 @@ pub struct FoundEntry {
     pub task: String,
 }
 
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FoundEntries {
+    /// The messages, newest first.
+    pub entries: Vec<FoundEntry>,
+    /// Whether some messages were not looked at: the search index is being made, or says nothing about such a query.
+    pub is_partial: bool,
+}
+
+const ROLES: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
+
 impl Default for SearchRequest {
     fn default() -> Self {
         Self {
@@ -76,22 +89,28 @@ impl SearchRequest {
         if is_empty { Err(AppError::EmptyQuery) } else { Ok(()) }
     }
 
-    pub(super) fn is_filtered(&self) -> bool {
-        self.role.is_some() || self.since.is_some() || self.before.is_some()
-    }
-
-    /// Whether a message passes the filters.
-    pub(super) fn passes(&self, role: &str, at_ms: i64) -> bool {
-        self.role.as_deref().is_none_or(|wanted| wanted == role)
-            && self.since.is_none_or(|since| at_ms >= since.0)
-            && self.before.is_none_or(|before| at_ms < before.0)
+    /// The filters as the archive knows them; `None` if no message passes them.
+    fn filter(&self) -> Option<SearchFilter> {
+        let role = match self.role.as_deref() {
+            None => None,
+            Some(wanted) => Some(ROLES.into_iter().find(|role| role.as_str() == wanted)?),
+        };
+        let ms = |time: Timestamp| time.0;
+        Some(SearchFilter { role, since_ms: self.since.map(ms), before_ms: self.before.map(ms) })
     }
 }
 
 impl App {
     /// Finds messages by their words, newest first.
     pub fn search(&self, request: &SearchRequest) -> Result<Vec<FoundEntry>, AppError> {
+        Ok(self.find_entries(request)?.entries)
+    }
+
+    /// [`App::search`], which also tells whether every message was looked at.
+    pub fn find_entries(&self, request: &SearchRequest) -> Result<FoundEntries, AppError> {
         request.check()?;
+        let mut found = FoundEntries::default();
+        let Some(filter) = request.filter() else { return Ok(found) };
         let scopes = match &request.session {
             Some(name) => {
                 let (info, _) = self.look_up(name, Access::Read)?;
@@ -100,10 +119,12 @@ impl App {
             }
             None => vec![self.scope()],
         };
-        let mut found: Vec<FoundEntry> = Vec::new();
         let mut sessions: HashMap<SessionId, (String, String)> = HashMap::new();
         for scope in &scopes {
-            for hit in self.hits(scope, request, request.limit.saturating_sub(found.len()))? {
+            let wanted = request.limit.saturating_sub(found.entries.len());
+            let hits = self.hits(scope, &request.query, filter, wanted)?;
+            found.is_partial |= hits.is_partial;
+            for hit in hits.hits {
                 let id = hit.hit.session;
                 let (task, name) = match sessions.entry(id) {
                     Occupied(known) => known.get().clone(),
@@ -116,12 +137,12 @@ impl App {
                         place.insert(named.unwrap_or_default()).clone()
                     }
                 };
-                found.push(FoundEntry {
+                found.entries.push(FoundEntry {
                     session: name,
                     id: id.to_string(),
                     entry: hit.hit.seq.0,
                     round: hit.hit.round,
-                    role: hit.role.to_owned(),
+                    role: hit.role.as_str().to_owned(),
                     at: Timestamp(hit.at_ms),
                     snippet: hit.hit.snippet,
                     task,

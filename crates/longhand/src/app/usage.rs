@@ -1,6 +1,7 @@
 //! What was sent, cached and saved, and what it cost.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
 
 use longhand_archive::{Page, RequestRecord, RequestSums, SessionId, SessionInfo, UsageLine};
 use longhand_dialect::Usage;
@@ -31,15 +32,28 @@ pub enum UsageBy {
     Session,
 }
 
+/// What is added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UsageRequest {
+    /// What a row stands for.
+    pub by: UsageBy,
+    /// The most rows; `None` for all. Of days, the newest are listed.
+    pub limit: Option<usize>,
+}
+
 /// What was used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct UsageReport {
     /// What a row stands for.
     pub by: UsageBy,
-    /// The rows, in the order of their keys.
+    /// The rows: days and models in order, of sessions those first that would have sent most.
     pub rows: Vec<UsageRow>,
-    /// Their sum.
+    /// How many rows there are beyond the limit.
+    #[serde(default)]
+    pub more: u64,
+    /// The sum of all, those beyond the limit included.
     pub total: UsageRow,
     /// What the costs are.
     pub costs: String,
@@ -150,7 +164,7 @@ impl Sum {
         self.unpriced += other.unpriced;
     }
 
-    fn row(&self, key: Option<&UsageKey>) -> UsageRow {
+    fn row(&self, key: UsageKey) -> UsageRow {
         let dollars = |micros: u64| micros as f64 / 1e6;
         UsageRow {
             requests: self.requests,
@@ -162,18 +176,26 @@ impl Sum {
             cost_without: dollars(self.cost_without),
             unpriced: self.unpriced,
             fail_opens: self.fail_opens,
-            key: key.map(|key| key.text.clone()),
-            id: key.and_then(|key| key.id.clone()),
-            name: key.and_then(|key| key.name.clone()),
-            task: key.and_then(|key| key.task.clone()),
+            key: key.text,
+            id: key.id,
+            name: key.name,
+            task: key.task,
         }
     }
 }
 
-/// What a row is about.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// What is added up in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SumKey<'l> {
+    Session(SessionId),
+    Model(&'l str),
+    Day(i64),
+}
+
+/// What a row is about; a total is about nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct UsageKey {
-    text: String,
+    text: Option<String>,
     id: Option<String>,
     name: Option<String>,
     task: Option<String>,
@@ -188,41 +210,58 @@ impl App {
     /// The cost without edits assumes that the provider's cache would have held all that was sent before.
     pub fn usage(
         &self,
-        by: UsageBy,
+        request: &UsageRequest,
         price: &dyn Fn(&str, &Usage) -> Option<u64>,
     ) -> Result<UsageReport, AppError> {
-        let mut rows: BTreeMap<UsageKey, Sum> = BTreeMap::new();
-        let sessions = self.all_sessions()?;
-        let sessions: HashMap<SessionId, &SessionInfo> =
-            sessions.iter().map(|info| (info.id, info)).collect();
-        let mut keys = HashMap::new();
-        for line in self.usage_lines()? {
-            let Some(info) = sessions.get(&line.session) else { continue };
-            let text = |text: String| UsageKey { text, ..UsageKey::default() };
-            let key = match by {
-                UsageBy::Session => {
-                    keys.entry(info.id).or_insert_with(|| self.session_key(info)).clone()
-                }
-                UsageBy::Model if line.model.is_empty() => text("(unknown)".to_owned()),
-                UsageBy::Model => text(line.model.clone()),
-                UsageBy::Day => {
-                    let at_ms = line.day.saturating_mul(DAY_MS);
-                    text(crate::time::format(at_ms).chars().take(10).collect())
-                }
-            };
-            let has_cache = info.usage.sums.cached > 0;
-            rows.entry(key).or_default().add(&sum(&line, has_cache, price));
-        }
+        let lines = self.usage_lines()?;
+        let cached = lines.iter().filter(|line| line.sums.cached > 0).map(|line| line.session);
+        let with_cache: HashSet<SessionId> = cached.collect();
+        let mut sums: BTreeMap<SumKey, Sum> = BTreeMap::new();
         let mut total = Sum::default();
-        for sum in rows.values() {
-            total.add(sum);
+        for line in &lines {
+            let key = match request.by {
+                UsageBy::Session => SumKey::Session(line.session),
+                UsageBy::Model => SumKey::Model(&line.model),
+                UsageBy::Day => SumKey::Day(line.day),
+            };
+            let sum = sum(line, with_cache.contains(&line.session), price);
+            total.add(&sum);
+            sums.entry(key).or_default().add(&sum);
         }
+        let mut rows: Vec<(SumKey, Sum)> = sums.into_iter().collect();
+        if request.by == UsageBy::Session {
+            rows.sort_by_key(|(_, sum)| Reverse(sum.sent.saturating_add(sum.saved)));
+        }
+        let more = rows.len().saturating_sub(request.limit.unwrap_or(usize::MAX));
+        match request.by {
+            UsageBy::Day => drop(rows.drain(..more)),
+            UsageBy::Session | UsageBy::Model => rows.truncate(rows.len() - more),
+        }
+        let one = |(key, sum): &(SumKey, Sum)| Ok(sum.row(self.usage_key(*key)?));
         Ok(UsageReport {
-            by,
-            rows: rows.iter().map(|(key, sum)| sum.row(Some(key))).collect(),
-            total: total.row(None),
+            by: request.by,
+            rows: rows.iter().map(one).collect::<Result<_, AppError>>()?,
+            more: more as u64,
+            total: total.row(UsageKey::default()),
             costs: "estimates, in dollars".to_owned(),
         })
+    }
+
+    fn usage_key(&self, key: SumKey) -> Result<UsageKey, AppError> {
+        let text = match key {
+            SumKey::Session(id) => {
+                return Ok(match self.session_of(id)? {
+                    Some(info) => self.session_key(&info),
+                    None => UsageKey { id: Some(id.to_string()), ..UsageKey::default() },
+                });
+            }
+            SumKey::Model("") => "(unknown)".to_owned(),
+            SumKey::Model(model) => model.to_owned(),
+            SumKey::Day(day) => {
+                crate::time::format(day.saturating_mul(DAY_MS)).chars().take(10).collect()
+            }
+        };
+        Ok(UsageKey { text: Some(text), ..UsageKey::default() })
     }
 
     /// What a session has cost: the answers, and the summaries that models wrote.
@@ -251,7 +290,7 @@ impl App {
         let called = if is_short { name.as_str() } else { short_id(&id) };
         let words: String = task.chars().take(TASK_CHARS).collect();
         let text = format!("{called} {words}").trim_end().to_owned();
-        UsageKey { text, id: Some(id), name: Some(name), task: Some(task) }
+        UsageKey { text: Some(text), id: Some(id), name: Some(name), task: Some(task) }
     }
 }
 

@@ -167,6 +167,8 @@ impl LiveSession {
         if memory.state.written() != since {
             return Ok(false);
         }
+        // Somebody may have guessed while this waited: no doubt is settled as long as the guess is in memory.
+        let anew = anew || self.is_doubted();
         let now = opened.as_ref().map_or(Version::default(), |opened| opened.news.version);
         // What we are writing ourselves is no news. The birth of a session is not known before it is written.
         let birth = if since.birth == 0 { 0 } else { now.birth };
@@ -367,5 +369,34 @@ impl LiveSession {
         if let Some(version) = version.filter(|_| memory.edition == edition) {
             memory.state.wrote(version);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longhand_archive::{After, MemoryArchive, NewSession, wait};
+
+    use super::*;
+    use crate::Round;
+
+    #[test]
+    fn a_guess_does_not_outlive_the_doubt_about_it() {
+        let archive = MemoryArchive::default();
+        let id = SessionId::named(Owner::LOCAL, "s");
+        archive.begin(id, &NewSession::default()).unwrap();
+        let entries = Round::new("One?", "One.", 1).entries();
+        archive.append(id, After::Newest, &entries).unwrap();
+        let session = LiveSession::new(id, Owner::LOCAL, "s".to_owned(), None, None);
+        wait(session.catch_up(&archive)).unwrap();
+        // A reader found nothing to doubt and waits for its turn; then somebody guesses.
+        let anew = session.is_doubted();
+        {
+            let mut memory = session.lock();
+            session.doubt_later();
+            let guessed = [(Link(7), true), (Link(8), false)];
+            memory.state.extend(&mut Trail::default(), guessed).unwrap();
+        }
+        wait(session.read(&archive, anew)).unwrap();
+        assert_eq!(session.lock().state.tree().len(), 2);
     }
 }

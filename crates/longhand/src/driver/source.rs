@@ -10,7 +10,8 @@ use super::lock;
 use super::placed::{PlacedRequest, RequestPlace};
 use super::sink::Ticket;
 use super::twin::Twin;
-use crate::{Fitting, SharedMeter};
+use crate::SharedMeter;
+use crate::driver::Fitting;
 
 /// The size of a request by a meter, as far as it was counted.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use longhand_archive::{Hit, RequestRecord, Scope, ask, attempts, outrun, wait};
+use longhand_archive::{Hit, RequestRecord, Scope, SearchFilter, ask, attempts, outrun, wait};
 use longhand_core::{Handle, Tokens};
 use longhand_dialect::{AnswerReader, Dialect, Reply, Stop, common, read_on, read_shared};
 
@@ -273,7 +273,8 @@ impl Session {
     /// [`Session::search`] for whoever must not block a thread.
     pub async fn search_async(&self, query: &str, limit: usize) -> Result<Vec<Hit>, SessionError> {
         let scope = Scope::Session(self.id);
-        Ok(ask::search(&*self.archive, &scope, query, limit).await?)
+        let filter = SearchFilter::default();
+        Ok(ask::search(&*self.archive, &scope, query, filter, limit).await?.hits)
     }
 
     /// Opens a handle of a window; `None` if nothing of this owner has it.

@@ -12,7 +12,7 @@ use longhand_core::Seq;
 use super::TransferError;
 use super::line::ExportLine;
 use super::read::{Exported, ExportedMessage, rank};
-use crate::opening_of;
+use crate::driver::opening_of;
 
 /// How many records are restored in one transaction.
 const RECORDS_AT_A_TIME: usize = 256;
@@ -275,7 +275,7 @@ fn meet<R: BufRead>(
     standing: &mut SessionComparison,
 ) -> Result<Option<String>, TransferError> {
     if let Record::Session(found) = record {
-        return Ok((!found.is_same(&target.new)).then(|| "its owner, name or beginning".to_owned()));
+        return Ok((!found.is_same(&target.new)).then(|| "its owner or beginning".to_owned()));
     }
     while lines.record().is_some_and(|next| rank(next) < rank(record)) {
         let skipped = lines.take_record()?;

@@ -7,7 +7,8 @@ use longhand_archive::{
 use longhand_core::{Batch, Edit, Fold, Handle, Link, Original, Place, Seq, Span};
 use serde_json::{Map, Value, json};
 
-use crate::{searchable, unread};
+use crate::driver::searchable;
+use crate::unread;
 
 /// Writes a record. Numbers of 128 bits are written in hexadecimal digits, and times in milliseconds since 1970.
 pub(super) fn written(id: SessionId, record: Record) -> Value {

@@ -217,7 +217,7 @@ fn old_message(
 ) -> Result<(ExportedMessage, u64), String> {
     let text = |key: &str| value[key].as_str().ok_or_else(|| format!("`{key}` must be a text"));
     let form = text("form")?;
-    if !crate::is_form(form) {
+    if !crate::driver::is_form(form) {
         return Err(format!("there is no form {form:?}"));
     }
     let at_ms = time::parse(text("at")?).ok_or("`at` is not a time")?;

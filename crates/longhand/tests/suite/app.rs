@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longhand::app::{
     Access, App, AppError, ExpandRequest, FoundBy, FoundEntry, ImportOutcome, ImportReport,
     ImportRequest, ListRequest, ListedSession, LogLine, SearchRequest, SessionPage, SessionView,
-    Timestamp, UsageBy, UsageReport, ViewSettings,
+    Timestamp, UsageBy, UsageReport, UsageRequest, ViewSettings,
 };
 use longhand::archive::{After, NewSession, RequestRecord};
 use longhand::{
@@ -87,7 +87,8 @@ fn everything_that_is_answered_can_be_sent_and_read_again() {
         assert_comes_back::<Vec<LogLine>>(&log);
         let LogLine::Edits(edits) = log.last().unwrap() else { panic!("{log:?}") };
         assert!(edits.folded > 0 && edits.receipt.tokens_after.is_some(), "{edits:?}");
-        assert_comes_back::<UsageReport>(&app.usage(UsageBy::Session, &|_, _| None).unwrap());
+        let by_session = UsageRequest { by: UsageBy::Session, limit: None };
+        assert_comes_back::<UsageReport>(&app.usage(&by_session, &|_, _| None).unwrap());
         assert_comes_back(&app.cost("demo").unwrap());
         assert_comes_back(&app.state("demo", &ViewSettings::default()).unwrap());
         assert_comes_back(&app.pin("demo", 3, true).unwrap());
@@ -139,7 +140,7 @@ fn an_owner_sees_nothing_of_another_one() {
         assert_eq!(unknown.kind(), "unknown_handle");
         let found = theirs.search(&SearchRequest::of("port")).unwrap();
         assert!(found.iter().all(|found| found.snippet.contains("4711")), "{found:?}");
-        assert_eq!(theirs.usage(UsageBy::Day, &|_, _| None).unwrap().total.sent, 14);
+        assert_eq!(theirs.usage(&UsageRequest::default(), &|_, _| None).unwrap().total.sent, 14);
         assert_eq!(theirs.verify(None).unwrap().sessions, 2);
 
         let ours = App::of_owner(archive, Owner::LOCAL);
@@ -241,5 +242,102 @@ fn a_conversation_goes_out_and_comes_in_again() {
         }
         let nameless = br#"[{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"}]"#;
         assert_eq!(import(ImportRequest::default(), nameless).unwrap_err().kind(), "bad_name");
+    }
+}
+
+/// Begins a session of two messages.
+fn spoken(archive: &dyn Archive, name: &str, new: NewSession) -> SessionId {
+    let id = SessionId::named(Owner::LOCAL, name);
+    archive.begin(id, &NewSession { name: name.to_owned(), ..new }).unwrap();
+    let entries = Round::new(&format!("Do {name}."), "Done.", 1).entries();
+    archive.append(id, After::Newest, &entries).unwrap();
+    id
+}
+
+/// Whatever the size of a page: each conversation comes once, in the order in which something was said.
+#[test]
+fn pages_of_conversations_are_the_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = SqliteArchive::open(folder.path().join("a.db")).unwrap();
+    let archives: [Arc<dyn Archive>; 2] = [Arc::new(MemoryArchive::default()), Arc::new(file)];
+    for archive in archives {
+        let of = |group| NewSession { group: Some(group), ..NewSession::default() };
+        let first = spoken(&*archive, "first", of(1));
+        spoken(&*archive, "alone", NewSession::default());
+        spoken(&*archive, "title", of(1));
+        let second = NewSession { continues: Some(first), ..NewSession::default() };
+        let second = spoken(&*archive, "second", second);
+        spoken(&*archive, "other", of(2));
+        spoken(&*archive, "aside", of(2));
+        let empty = SessionId::named(Owner::LOCAL, "empty");
+        archive.begin(empty, &NewSession { continues: Some(second), ..of(3) }).unwrap();
+        spoken(&*archive, "newest", NewSession::default());
+        let entries = Round::new("And the first one again.", "Yes.", 2).entries();
+        archive.append(first, After::Newest, &entries).unwrap();
+        let app = App::new(Arc::clone(&archive));
+        let listed = |limit: Option<usize>| {
+            let mut request = ListRequest { limit, ..ListRequest::default() };
+            let mut names = Vec::new();
+            loop {
+                let page = app.sessions(&request).unwrap();
+                assert!(page.items.len() <= limit.unwrap_or(9) && !page.items.is_empty());
+                names.extend(page.items.into_iter().map(|listed| listed.name));
+                request.after = page.next;
+                if request.after.is_none() {
+                    return names;
+                }
+            }
+        };
+        let all = listed(None);
+        assert_eq!(all[..2], ["first", "newest"]);
+        assert_eq!(all.last().unwrap(), "alone");
+        assert_eq!(all.len(), 4);
+        for limit in 1..9 {
+            assert_eq!(listed(Some(limit)), all, "{limit}");
+        }
+        assert_eq!(app.find("@last", Access::Read).unwrap().session.name, "first");
+        let mut exported = Vec::new();
+        app.export("title", &mut exported).unwrap();
+        assert!(!String::from_utf8(exported).unwrap().contains("Do other."));
+        let bad = ListRequest { after: Some("12.no".to_owned()), ..ListRequest::default() };
+        assert!(matches!(app.sessions(&bad), Err(AppError::BadPage(_))));
+    }
+}
+
+#[test]
+fn one_round_of_a_fold_is_what_the_whole_has_of_it() {
+    for (archive, _folder) in archives() {
+        let app = App::of_owner(archive, Owner::LOCAL);
+        let summary = app.show("demo", &ViewSettings::default()).unwrap().summary.unwrap();
+        let at = summary.find("h:").unwrap();
+        let expanded = |round| {
+            let handle = summary[at..at + 14].to_owned();
+            app.expand(&ExpandRequest { handle, round, session: None })
+        };
+        let whole = expanded(None).unwrap().content;
+        let rounds: Vec<String> =
+            (0..60).map_while(|round| Some(expanded(Some(round)).ok()?.content)).collect();
+        assert!(rounds.len() > 5, "{whole}");
+        assert_eq!(rounds.join("\n"), whole);
+        let beyond = expanded(Some(rounds.len() as u64)).unwrap_err();
+        let last = rounds.len() as u64 - 1;
+        assert!(
+            matches!(beyond, AppError::NoSuchRound { first: 0, last: found, .. } if found == last),
+            "{beyond:?}"
+        );
+    }
+}
+
+#[test]
+fn the_library_opens_a_renamed_session_by_its_new_name_alone() {
+    for (archive, _folder) in archives() {
+        App::of_owner(Arc::clone(&archive), Owner::LOCAL).rename("demo", "work").unwrap();
+        let open = |name: &str| Session::open(Arc::clone(&archive), name).unwrap();
+        assert_eq!(open("work").id(), SessionId::named(Owner::LOCAL, "demo"));
+        let mut demo = open("demo");
+        assert_ne!(demo.id(), open("work").id());
+        demo.record(&Round::new("A new one.", "Yes.", 1)).unwrap();
+        assert_eq!(open("demo").id(), demo.id());
+        assert_eq!(App::of_owner(archive, Owner::LOCAL).verify(None).unwrap().sessions, 2);
     }
 }

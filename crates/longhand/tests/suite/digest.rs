@@ -1,7 +1,8 @@
 //! Folds that are summarised keep the laws of folds that are listed.
 use std::sync::Arc;
 
-use longhand::{Extractive, Miner, Summarised};
+use longhand::driver::Summarised;
+use longhand::{Extractive, Miner};
 use longhand_core::{Budget, Meter, PlanSettings, Policy, Rolling, Scale, Tokens, plan_with};
 use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};

@@ -1,9 +1,10 @@
 //! The laws of windows on every driver: a file by itself, a file in an archive, a session.
 use std::sync::Arc;
 
+use longhand::driver::{Admitted, Summarised, WindowRequest};
 use longhand::{
-    Admitted, Archive, Extractive, MemoryArchive, Miner, Owner, Prompt, Round, Session,
-    SessionSettings, Summarised, Tokens, WindowRequest, recall,
+    Archive, Extractive, MemoryArchive, Miner, Owner, Prompt, Round, Session, SessionSettings,
+    Tokens, recall,
 };
 use longhand_archive::{Page, Scope};
 use longhand_core::{Budget, Handle, Meter};
@@ -35,7 +36,7 @@ fn parse(wire: WireFormat, json: &str) -> Conversation {
 }
 
 /// Makes a window of an admitted conversation, down to 40% once it is full.
-fn window(admitted: &mut Admitted, limit: u64) -> longhand::Fitted {
+fn window(admitted: &mut Admitted, limit: u64) -> longhand::driver::Fitted {
     let meter = meter();
     let digest = Summarised::new(vec![Arc::new(Extractive)], Arc::clone(&meter), Miner::default());
     let digest = digest.keeping_state();

@@ -3,9 +3,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use longhand::driver::Summarised;
 use longhand::{
-    Extractive, MemoryArchive, Miner, Prompt, Rolling, Round, Session, SessionSettings, Summarised,
-    Tokens,
+    Extractive, MemoryArchive, Miner, Prompt, Rolling, Round, Session, SessionSettings, Tokens,
 };
 use longhand_core::{Budget, Meter, Policy, Scale, plan_with};
 use longhand_dialect::read;

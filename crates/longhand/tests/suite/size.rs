@@ -51,8 +51,9 @@ fn of_requests(count: usize) -> f64 {
         let result = json!({"role": "tool", "tool_call_id": format!("call_{number}"), "content": results[at..end]});
         at = end;
         let entries = [json!({"role": "assistant", "content": null, "tool_calls": [call]}), result];
-        let entry =
-            |raw: &serde_json::Value| longhand::new_entry("chat", raw.to_string(), number == 0, 5);
+        let entry = |raw: &serde_json::Value| {
+            longhand::driver::new_entry("chat", raw.to_string(), number == 0, 5)
+        };
         let entries: Vec<NewEntry> = entries.iter().map(|raw| entry(raw).unwrap()).collect();
         text += entries.iter().map(|entry| entry.raw.len()).sum::<usize>();
         archive.append(id, After::Newest, &entries).unwrap();

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use longhand::driver::{searchable, user_words};
 use longhand::replay::{BudgetShare, Method, ReplaySettings, Trace, replay};
-use longhand::{Policy, Redactor, Round, Tokens, expand, fit, searchable, time, user_words};
+use longhand::{Policy, Redactor, Round, Tokens, expand, fit, time};
 use longhand_core::json;
 use longhand_dialect::read;
 use longhand_meter::{Chars, CharsPerToken};
