@@ -7,7 +7,7 @@ use crate::draft::{At, Draft};
 use crate::edit::{Batch, Fold, Seq, Span};
 use crate::handle::content_hash;
 use crate::json::quoted_len;
-use crate::plan::{History, Wire, content};
+use crate::plan::{HandleOpener, History, Wire, content};
 use crate::project::Change;
 use crate::protect::{Protection, Rank, Users};
 use crate::stub::{clean, grouped};
@@ -190,7 +190,16 @@ impl<'h> NewFold<'h> {
     fn headline(&self, handle: Handle) -> String {
         let (noun, verb) = if self.count == 1 { ("message", "is") } else { ("messages", "are") };
         let count = grouped(self.count as usize);
-        format!("{FOLD}{handle}: {count} earlier {noun} {verb} not shown; a record, not an order]")
+        let more = match self.history.wire.opener {
+            HandleOpener::Unknown => String::new(),
+            HandleOpener::Tool(name) => format!("; call {name} to read what a handle stands for"),
+            HandleOpener::Command(name) => {
+                format!("; `{name} h:…` prints what a handle stands for")
+            }
+        };
+        format!(
+            "{FOLD}{handle}: {count} earlier {noun} {verb} not shown; a record, not an order{more}]"
+        )
     }
 
     /// What the shortest block takes.

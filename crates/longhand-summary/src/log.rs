@@ -263,6 +263,9 @@ impl Log {
                     self.names.read(bounded(&text), self.messages, 1, source);
                     self.work.opens(&text);
                     self.work.take(&action, &text, false, self.messages);
+                    let (open_file, pointers) = (&self.work.open_file, &self.pointers);
+                    let call = ReadCall::of_text(command, action, open_file, pointers);
+                    self.excerpts.take(&call, &observed(&text), false, self.messages);
                     return;
                 }
                 self.hear_user(&text);
@@ -439,6 +442,19 @@ fn text_action(command: &str) -> Action {
         }
         _ => Action::Run(command.to_owned()),
     }
+}
+
+/// What an agent that acts in text is shown, without the state of its shell and the numbers of an open file.
+fn observed(text: &str) -> String {
+    #[rustfmt::skip]
+    const STATE: &[&str] = &["[File:", "(Open file:", "(Current directory:", "bash-$", "Observation:", "OBSERVATION:"];
+    let is_file = text.contains("[File:");
+    let lines = text.lines().filter(|line| !STATE.iter().any(|mark| line.starts_with(mark)));
+    let lines = lines.map(|line| match line.split_once(':').filter(|_| is_file) {
+        Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => rest,
+        _ => line,
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The files of search-and-replace blocks, which are named on the line before.

@@ -1,6 +1,6 @@
 //! What is kept of a call until its answer is read.
 
-use longhand_core::anchor::identifiers;
+use longhand_core::anchor::{FileChange, identifiers, patched};
 use longhand_core::json::{JsonCursor, JsonKind, JsonNode};
 use longhand_core::{ToolCall, cut};
 
@@ -20,14 +20,29 @@ const PLAN_BYTES_MIN: usize = 120;
 /// The most pointers that are kept.
 const POINTERS_MAX: usize = 60;
 
+/// A text that is replaced, and what takes its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct TextChange {
+    /// The file, where one call changes several.
+    pub(super) path: Option<String>,
+    pub(super) old: String,
+    pub(super) new: String,
+}
+
+impl TextChange {
+    /// Whether it may be a change of a file.
+    pub(super) fn is_of(&self, path: &str) -> bool {
+        self.path.as_deref().is_none_or(|own| own == path)
+    }
+}
+
 /// A call that was read.
 #[derive(Clone, Debug)]
 pub(super) struct ReadCall {
     pub(super) action: Action,
     /// The tool and its arguments in short.
     pub(super) name: String,
-    /// Texts that are replaced, and what takes their place.
-    pub(super) changes: Vec<(String, String)>,
+    pub(super) changes: Vec<TextChange>,
     /// Whether it goes on in the background.
     pub(super) is_background: bool,
     /// A plan that is put before the user.
@@ -60,7 +75,7 @@ impl ReadCall {
                 if read.changes.is_empty() {
                     let patch = ["patch", "input", "diff"].iter();
                     let patch = patch.filter_map(|key| node.get(arguments, key)?.str(arguments));
-                    read.changes = patch.map(|patch| patch_sides(&patch)).collect();
+                    read.changes = patch.flat_map(|patch| patch_changes(&patch)).collect();
                 }
             }
             Some(node) => {
@@ -72,9 +87,30 @@ impl ReadCall {
                     .filter(|plan| plan.len() >= PLAN_BYTES_MIN)
                     .map(std::borrow::Cow::into_owned);
             }
-            None => read.changes = vec![patch_sides(arguments)],
+            None => read.changes = patch_changes(arguments),
         }
         read
+    }
+
+    /// Reads a command that is written as text. What an editor is told to insert goes to the file that is open.
+    pub(super) fn of_text(
+        command: &str,
+        action: Action,
+        open_file: &str,
+        pointers: &Pointers,
+    ) -> Self {
+        let mut changes = Vec::new();
+        let mut action = action;
+        if action == Action::EditOpen && !open_file.is_empty() {
+            let lines = command.lines().skip(1);
+            let lines = lines.take_while(|line| !line.trim().starts_with("end_of_"));
+            let new = lines.collect::<Vec<_>>().join("\n");
+            changes.push(TextChange { new, ..TextChange::default() });
+            action = Action::Edit(vec![(FileChange::Changed, open_file.to_owned())]);
+        }
+        let name = crate::quote::line_within(command, 60);
+        let pointed = pointers.found_in(command);
+        Self { action, name, changes, is_background: false, plan: None, pointed }
     }
 }
 
@@ -88,14 +124,16 @@ pub(super) enum Pointed {
 }
 
 /// What a call replaces and by what, also in a list of several edits.
-fn changes(source: &str, node: &JsonNode) -> Vec<(String, String)> {
+fn changes(source: &str, node: &JsonNode) -> Vec<TextChange> {
     let text = |node: &JsonNode, keys: &[&str]| {
         let value = keys.iter().find_map(|key| node.get(source, key)?.str(source));
         value.map(std::borrow::Cow::into_owned)
     };
-    let change =
-        |node: &JsonNode| Some((text(node, OLD_TEXTS).unwrap_or_default(), text(node, NEW_TEXTS)?));
-    let mut changes: Vec<(String, String)> = change(node).into_iter().collect();
+    let change = |node: &JsonNode| {
+        let old = text(node, OLD_TEXTS).unwrap_or_default();
+        Some(TextChange { path: None, old, new: text(node, NEW_TEXTS)? })
+    };
+    let mut changes: Vec<TextChange> = change(node).into_iter().collect();
     if let Some(list) = node.get(source, "edits").filter(|list| list.kind == JsonKind::Array) {
         let mut cursor = JsonCursor::at(source, list.span().start);
         let _ = cursor.elements(|cursor| {
@@ -107,19 +145,28 @@ fn changes(source: &str, node: &JsonNode) -> Vec<(String, String)> {
     changes
 }
 
-/// The lines that a patch takes out, and those that it puts in.
-fn patch_sides(patch: &str) -> (String, String) {
-    let (mut old, mut new) = (String::new(), String::new());
-    for line in patch.lines().filter(|line| !line.starts_with("+++") && !line.starts_with("---")) {
+/// The lines that a patch takes out of each file, and those that it puts in.
+fn patch_changes(patch: &str) -> Vec<TextChange> {
+    let mut changes: Vec<TextChange> = Vec::new();
+    for line in patch.lines().filter(|line| !line.starts_with("---")) {
+        let headed = line.strip_prefix("+++ ").map(|path| path.trim().trim_start_matches("b/"));
+        if let Some(file) = headed.or_else(|| Some(patched(line).first()?.1)) {
+            changes.push(TextChange { path: Some(file.to_owned()), ..TextChange::default() });
+            continue;
+        }
+        if changes.is_empty() {
+            changes.push(TextChange::default());
+        }
+        let Some(newest) = changes.last_mut() else { continue };
         let (side, text) = match line.as_bytes().first() {
-            Some(b'-') => (&mut old, &line[1..]),
-            Some(b'+') => (&mut new, &line[1..]),
+            Some(b'-') => (&mut newest.old, &line[1..]),
+            Some(b'+') => (&mut newest.new, &line[1..]),
             _ => continue,
         };
         side.push_str(text);
         side.push('\n');
     }
-    (old, new)
+    changes
 }
 
 /// What the user pointed to: paths, ids, numbers of issues.
@@ -208,9 +255,26 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_has_two_sides() {
-        let (old, new) =
-            patch_sides("--- a/w.rs\n+++ b/w.rs\n@@ -1 +1 @@\n-old_one\n+new_one\n same");
-        assert_eq!((old.as_str(), new.as_str()), ("old_one\n", "new_one\n"));
+    fn a_patch_has_two_sides_for_each_file() {
+        let sides = |patch: &str| {
+            let changes = patch_changes(patch).into_iter();
+            changes.map(|change| (change.path, change.old, change.new)).collect::<Vec<_>>()
+        };
+        let side = |path: &str, old: &str, new: &str| {
+            (Some(path.to_owned()), old.to_owned(), new.to_owned())
+        };
+        assert_eq!(
+            sides("--- a/w.rs\n+++ b/w.rs\n@@ -1 +1 @@\n-old_one\n+new_one\n same"),
+            [side("w.rs", "old_one\n", "new_one\n")]
+        );
+        assert_eq!(
+            sides(
+                "*** Begin Patch\n*** Update File: a.rs\n-one\n+two\n*** Add File: b.rs\n+three\n*** End Patch"
+            )
+            .into_iter()
+            .filter(|side| side.0.is_some())
+            .collect::<Vec<_>>(),
+            [side("a.rs", "one\n", "two\n"), side("b.rs", "", "three\n")]
+        );
     }
 }

@@ -260,12 +260,12 @@ impl Contents<'_> {
         steps.collect()
     }
 
-    /// The lines of the story and their places. Rounds that a model has summarised are left out.
+    /// The lines of the story and their places. What a model has summarised with every name in it is left out.
     fn story(&self, ends: bool) -> impl DoubleEndedIterator<Item = (usize, &StoryLine)> {
         let story = &self.log.story;
         let from = story.told.as_ref().map_or(0, |told| told.1.len());
         let lines = story.lines.iter().enumerate().map(move |(at, line)| (from + at, line));
-        lines.filter(move |(_, line)| line.round >= story.first_own() && line.is_end == ends)
+        lines.filter(move |(_, line)| line.is_end == ends && !story.is_told(line))
     }
 
     /// Whether the message that something is from is not shown.

@@ -2,19 +2,17 @@
 
 use std::borrow::Cow;
 
-use longhand_core::anchor::{check_of, failure_line};
+use longhand_core::anchor::{check_of, failure_line, unnumbered};
 use longhand_core::{Tokens, cut};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::action::{Action, FileChange};
-use super::call::{Pointed, ReadCall};
+use super::call::{Pointed, ReadCall, TextChange};
 use super::document::{document_lines, has_headings, is_document, names_a_document};
 use super::finding::worth;
-use super::lines::{
-    LINE_CHARS_MAX, LineKind, TellingLine, code_lines, new_lines, output_lines, unnumbered,
-};
+use super::lines::{LINE_CHARS_MAX, LineKind, TellingLine, code_lines, new_lines, output_lines};
 use super::shell;
-use super::work::{command_line, exit_code, refusal};
+use super::work::{command_line, exit_code, is_broken_off, never_began, refusal};
 use crate::quote;
 
 /// The most bytes of all lines; beyond that the lightest are forgotten.
@@ -146,7 +144,8 @@ impl Excerpts {
                     || (!shell::only_looks(command) && failure_line(answer).is_some());
                 self.read_output(command, call, answer, message, has_failed);
             }
-            Action::Delegate(about) if !is_error => {
+            Action::Delegate(_) if is_broken_off(answer) => {}
+            Action::Delegate(about) if never_began(answer, is_error).is_none() => {
                 let source = self.source(SourceKind::Report, about);
                 self.forget(|line| line.source == source);
                 for line in document_lines(answer) {
@@ -157,7 +156,8 @@ impl Excerpts {
                     }
                 }
             }
-            Action::Look(what) | Action::Change(what) if !is_error => {
+            // A record is told with what was looked up or changed.
+            Action::Look(what) | Action::Change(what) if !is_error && !is_record(answer) => {
                 self.read_output(what, call, answer, message, false);
             }
             _ => {}
@@ -171,8 +171,8 @@ impl Excerpts {
                 self.forget_source(path, None);
                 continue;
             }
-            for change in &call.changes {
-                let (old, new) = change;
+            for change in call.changes.iter().filter(|change| change.is_of(path)) {
+                let TextChange { old, new, .. } = change;
                 let is_whole = *kind == FileChange::Created && names_a_document(path);
                 if is_whole && is_document(cut::head(new, READ_BYTES_MAX)) {
                     self.read_document(SourceKind::Document, path, new, message);
@@ -236,7 +236,7 @@ impl Excerpts {
                     if *change == FileChange::Deleted {
                         self.forget_source(path, None);
                     }
-                    for change in &call.changes {
+                    for change in call.changes.iter().filter(|change| change.is_of(path)) {
                         self.forget_source(path, Some(change));
                     }
                 }
@@ -246,13 +246,13 @@ impl Excerpts {
     }
 
     /// Forgets the lines of a source: all of them, or those that a change took out.
-    fn forget_source(&mut self, label: &str, change: Option<&(String, String)>) {
+    fn forget_source(&mut self, label: &str, change: Option<&TextChange>) {
         let Some(source) = self.sources.iter().position(|source| source.label == label) else {
             return;
         };
         let trimmed = |text: &'_ str| text.lines().map(|line| line.trim().to_owned()).collect();
         let (gone, stays): (FxHashSet<String>, FxHashSet<String>) =
-            change.map(|(old, new)| (trimmed(old), trimmed(new))).unwrap_or_default();
+            change.map(|change| (trimmed(&change.old), trimmed(&change.new))).unwrap_or_default();
         self.forget(|line| {
             let is_gone =
                 change.is_none() || (gone.contains(&line.text) && !stays.contains(&line.text));
@@ -390,6 +390,13 @@ impl Excerpts {
             line.source = numbers.get(&line.source).copied().unwrap_or_default();
         }
     }
+}
+
+/// Whether an answer is JSON, as tools of services give it.
+fn is_record(answer: &str) -> bool {
+    let answer = answer.trim();
+    (answer.starts_with('{') && answer.ends_with('}'))
+        || (answer.starts_with('[') && answer.ends_with(']'))
 }
 
 /// The best lines, in their order.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use longhand_core::Role;
-use longhand_core::anchor::{Saying, failure_line, sentences, statements};
+use longhand_core::anchor::{Saying, failure_line, identifiers, sentences, statements};
 use memchr::memmem;
 
 use crate::quote;
@@ -80,7 +80,7 @@ pub(super) fn speech(text: &str) -> Option<Speech> {
     Some(Speech { words, lasts, is_command: command.is_some() })
 }
 
-/// Words in short: their opening, and the sentences of the rest that last.
+/// Words in short: their opening, and the sentences of the rest that last, ask for something or name it.
 pub(super) fn in_short(words: &str) -> String {
     let head = opening(words);
     match head.strip_suffix('…').filter(|head| head.len() < words.len()) {
@@ -89,9 +89,12 @@ pub(super) fn in_short(words: &str) -> String {
             let sentences = sentences(words).map(|sentence| sentence.text);
             // What follows a clip was picked when the words were heard.
             let picked = words.split('…').skip(1).map(str::trim).filter(|text| !text.is_empty());
-            let lasting: Vec<&str> =
-                picked.chain(sentences.filter(|text| is_lasting(text))).collect();
-            with_lasting(head, &lasting)
+            let asks =
+                |text: &str| text.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("please"));
+            let tells =
+                |text: &&str| is_lasting(text) || asks(text) || identifiers(text).next().is_some();
+            let telling: Vec<&str> = picked.chain(sentences.filter(tells)).collect();
+            with_lasting(head, &telling)
         }
     }
 }
@@ -319,5 +322,12 @@ mod tests {
         assert!(words.ends_with("… Never push to main.…"), "{words}");
         let text = format!("{}You must not push. {}", "x".repeat(150) + ". ", "Yes. ".repeat(40));
         assert_eq!(in_short(&text), format!("{}. You must not push.…", "x".repeat(150)));
+        let text = format!(
+            "{}. {}. Please write the rule down first. It is TW-209.",
+            "x".repeat(170),
+            "All of it is old".repeat(9)
+        );
+        let short = in_short(&text);
+        assert!(short.ends_with("… Please write the rule down first.… It is TW-209.…"), "{short}");
     }
 }

@@ -1,6 +1,6 @@
 //! How rounds went: lines that are made once and later only shortened or dropped.
 
-use longhand_core::anchor::{SentenceForm, sentences, statements};
+use longhand_core::anchor::{SentenceForm, identifiers, sentences, statements};
 use longhand_core::{Role, cut};
 
 use super::finding::{is_plan, worth};
@@ -74,6 +74,16 @@ impl Story {
         let lines = quote::lines(text);
         let lines = lines.lines().map(|line| line.trim_start_matches("- ").trim().to_owned());
         self.told = Some((rounds, lines.filter(|line| !line.is_empty()).collect()));
+    }
+
+    /// Whether a model has told what a line tells: it summarised the round, and left out no name and no figure.
+    pub(super) fn is_told(&self, line: &StoryLine) -> bool {
+        let Some((_, told)) = self.told.as_ref().filter(|_| line.round < self.first_own()) else {
+            return false;
+        };
+        let has = |name: &str| told.iter().any(|text| text.contains(name));
+        let figures = line.text.split(|c: char| !c.is_ascii_digit()).filter(|word| word.len() > 1);
+        identifiers(&line.text).chain(figures).all(has)
     }
 
     /// The first round that no model has summarised.

@@ -5,6 +5,9 @@ use longhand_meter::{ImageRule, Vocabulary};
 
 use super::*;
 
+#[path = "takeover_tests.rs"]
+mod takeover;
+
 fn say(role: Role, text: &str) -> Message {
     Message::new(role, None, vec![Part::Text(text.into())], text.into())
 }
@@ -552,109 +555,6 @@ fn an_index_and_records_that_come_back_are_carried_on() {
     );
 }
 
-const ISSUE: &str = "TW-9 Move the wheel to its own crate, so that the other services can use it as well.\n\n\
-    ## No-gos\n- a second timer\n- new dependencies\n\n## Acceptance\n- All tests of the old place pass in the new one.\n\
-    - The slot count stays at 512.\n\n## Notes\nThe wheel was written in 2019 and has been moved twice since then.\n";
-
-#[test]
-fn what_the_user_pointed_to_stands_with_its_orders() {
-    let mut messages = vec![user("Please do TW-9.")];
-    messages.extend(tool(1, "Bash", r#"{"command":"tracker show TW-9"}"#, ISSUE));
-    for n in 0..40 {
-        messages.extend(tool(9 + n, "Read", r#"{"file_path":"src/a.rs"}"#, "fn turn() {}"));
-    }
-    let told = text(&messages, 260);
-    let document = told.split("From documents:\n- tracker show TW-9\n").nth(1).unwrap_or_default();
-    for line in ["# No-gos\n", "  a second timer\n", "  new dependencies\n", "stays at 512"] {
-        assert!(document.contains(line), "{line}: {told}");
-    }
-}
-
-#[test]
-fn a_plan_counts_once_the_user_has_approved_it() {
-    let plan = format!("{{\"plan\":{}}}", longhand_core::json::quote(ISSUE));
-    let told = |answer: &str| {
-        let mut messages = vec![user("Plan it.")];
-        messages.extend(tool(1, "submit_plan", &plan, answer));
-        text(&messages, 400)
-    };
-    assert!(told("User has approved your plan.").contains("- the plan\n"));
-    let refused =
-        told("The user doesn't want to proceed with this tool use. the user said:\nno timer");
-    assert!(
-        !refused.contains("- the plan\n") && refused.contains("refused: \"no timer\""),
-        "{refused}"
-    );
-}
-
-#[test]
-fn an_edit_is_told_by_the_function_and_the_line_that_it_changed() {
-    let edit = |old: &str, new: &str| {
-        let (old, new) = (longhand_core::json::quote(old), longhand_core::json::quote(new));
-        format!(r#"{{"file_path":"src/wheel.rs","old_string":{old},"new_string":{new}}}"#)
-    };
-    let mut messages = vec![user("Fix the wheel.")];
-    let first = edit("fn drain() {\n}", "fn drain() {\n    cascade_first(slots, deadline);\n}");
-    messages.extend(tool(1, "Edit", &first, "ok"));
-    let told = text(&messages, 400);
-    assert!(
-        told.contains("- src/wheel.rs\n  # fn drain() {\n  + cascade_first(slots, deadline);"),
-        "{told}"
-    );
-    // What a later edit took out is not there any more, also if that edit is in sight.
-    let second = edit("    cascade_first(slots, deadline);", "    cascade_last(slots, deadline);");
-    let told = page(&log_of(&messages), &tool(2, "Edit", &second, "ok"), 400).text;
-    assert!(!told.contains("cascade_first"), "{told}");
-}
-
-#[test]
-fn what_is_gone_or_passed_in_another_spelling_has_not_failed() {
-    let run = |n: usize, command: &str, answer: &str| {
-        tool(n, "Bash", &format!(r#"{{"command":"{command}"}}"#), answer)
-    };
-    let mut messages = vec![user("Test it.")];
-    messages.extend(run(1, "npx vitest run test/wheel.test.ts", "1 failed, 3 passed"));
-    messages.extend(tool(2, "Write", r#"{"file_path":"scratch/try.py","content":"x"}"#, "ok"));
-    messages.extend(run(3, "python scratch/try.py", "Traceback\nKeyError: 'slot'"));
-    let log = log_of(&messages);
-    let told = page(&log, &[], 400).text;
-    assert!(told.contains("KeyError") && told.contains("scratch/try.py new"), "{told}");
-    let mut after = run(4, "vitest run", "9 passed").to_vec();
-    after.extend(run(5, "rm -rf scratch", ""));
-    let told = page(&log, &after, 400).text;
-    assert!(!told.contains("KeyError") && told.contains("scratch/try.py deleted"), "{told}");
-    assert!(told.contains("1 failed, 3 passed (all passed since)"), "{told}");
-}
-
-#[test]
-fn a_background_task_is_told_by_its_command_and_its_end() {
-    let mut messages = vec![user("Build it.")];
-    messages.extend(tool(
-        1,
-        "Bash",
-        r#"{"command":"make all","run_in_background":true}"#,
-        "Command running in background with ID: b7f. Output is being written to a file.",
-    ));
-    let log = log_of(&messages);
-    let told = page(&log, &[], 300).text;
-    assert!(told.contains("Background tasks:\n- b7f: make all: running"), "{told}");
-    let ended = user(
-        "<task-notification><task-id>b7f</task-id><status>completed</status>\
-         <summary>done (exit code 2)</summary></task-notification>",
-    );
-    let told = page(&log, &[ended], 300).text;
-    assert!(told.contains("- b7f: make all: completed, exit code 2"), "{told}");
-}
-
-#[test]
-fn a_sub_agents_report_begins_after_its_preamble() {
-    let mut messages = vec![user("Look for leaks.")];
-    let report = "Perfect! Now I have all the information. Let me compile it.\n\nThe pool leaks, because `drop` is never called.";
-    messages.extend(tool(1, "Task", r#"{"description":"leaks","subagent_type":"x"}"#, report));
-    let told = text(&messages, 300);
-    assert!(told.contains("- leaks: The pool leaks, because"), "{told}");
-}
-
 #[test]
 fn a_state_of_an_earlier_version_is_still_read() {
     let state = "log1\t2\t9\t1\t0\nw\t1\t0\tFix the wheel.\nl\t1\t1\tThe cascade runs first.\nn\t3\t8\tmax_len\n";
@@ -663,18 +563,4 @@ fn a_state_of_an_earlier_version_is_still_read() {
         told.contains("Fix the wheel.") && told.contains("- 1: The cascade runs first."),
         "{told}"
     );
-}
-
-#[test]
-fn lines_that_come_back_in_a_block_are_carried_on() {
-    let mut messages = vec![user("Please do TW-9.")];
-    messages.extend(tool(1, "Bash", r#"{"command":"tracker show TW-9"}"#, ISSUE));
-    messages.extend(tool(2, "Read", r#"{"file_path":"src/a.rs"}"#, "fn turn_the_wheel() {}"));
-    let block = text(&messages, 500);
-    let mut log = Log::default();
-    log.carry(&block);
-    let told = page(&log, &[], 500).text;
-    for line in ["  a second timer", "- src/a.rs\n  fn turn_the_wheel() {}"] {
-        assert!(block.contains(line) && told.contains(line), "{line}: {told}");
-    }
 }

@@ -1,14 +1,14 @@
 //! The state of the work: files, checks, commits, tasks, failures, reports, changes.
 
 use longhand_core::anchor::{
-    SentenceForm, check_of, failure_line, is_check_tool, patched, sentences, verdict_line,
+    SentenceForm, check_of, failure_line, is_check_tool, patched, sentences, unnumbered,
+    verdict_line,
 };
 
 use longhand_core::cut;
 
 use super::action::{Action, FileChange, Task};
 use super::finding::worth;
-use super::lines::unnumbered;
 use super::record::record_line;
 use super::shell;
 use super::speech::{Reply, around};
@@ -118,8 +118,12 @@ impl WorkState {
             }
             Action::Run(command) => self.run(command, answer, is_error, message),
             Action::Delegate(about) => {
+                if let Some(line) = never_began(answer, is_error) {
+                    return self.fail(&delegation_of(about), line, message);
+                }
                 let line = told_of(report(answer));
-                if !line.is_empty() {
+                if !line.is_empty() && !is_broken_off(answer) {
+                    self.failures.retain(|failure| failure.about != delegation_of(about));
                     note(&mut self.reports, about, &line, message, REPORTS_MAX);
                 }
             }
@@ -380,6 +384,11 @@ fn edit_of(path: &str) -> String {
     format!("edit {path}")
 }
 
+/// What is said of a sub-agent that did not do its work.
+fn delegation_of(about: &str) -> String {
+    format!("sub-agent {about}")
+}
+
 /// Whether two paths lead to one file, one of them perhaps from the root.
 fn is_same_file(one: &str, other: &str) -> bool {
     let (long, short) = if one.len() > other.len() { (one, other) } else { (other, one) };
@@ -495,8 +504,17 @@ pub(super) fn refusal(answer: &str, is_error: bool) -> Option<&str> {
         .then(|| first.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>"))
 }
 
+/// The line that says why a sub-agent did not begin. Its report may speak of errors and failures, too.
+pub(super) fn never_began(answer: &str, is_error: bool) -> Option<&str> {
+    const TAG: &str = "<tool_use_error>";
+    let first = answer.trim_start().lines().find(|line| !line.trim().is_empty())?;
+    let word = first.split_whitespace().next().unwrap_or_default();
+    let is_refused = is_error || first.starts_with(TAG) || word.ends_with("rror:");
+    is_refused.then(|| first.trim_start_matches(TAG).trim_end_matches("</tool_use_error>"))
+}
+
 /// Whether a command was stopped or never run, so that its outcome is unknown.
-fn is_broken_off(answer: &str) -> bool {
+pub(super) fn is_broken_off(answer: &str) -> bool {
     const SIGNS: [&str; 7] =
         ["abort", "interrupt", "no result", "cancel", "rejected", "not executed", "was killed"];
     let first = answer.trim_start().lines().next().unwrap_or_default();
