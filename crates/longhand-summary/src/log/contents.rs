@@ -255,7 +255,7 @@ impl Contents<'_> {
         let steps = self.story(false).map(|(place, line)| StoryStep {
             place,
             text: format!("- {}: {}", line.round, line.text),
-            worth: f64::from(line.worth()),
+            worth: f64::from(line.worth),
         });
         steps.collect()
     }

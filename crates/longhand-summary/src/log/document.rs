@@ -1,8 +1,10 @@
 //! Documents: texts for people that say what is to be done, and how.
 
+use std::sync::LazyLock;
+
 use longhand_core::anchor::{SentenceForm, sentences};
 
-use super::finding::has_any;
+use super::finding::Phrases;
 use super::lines::LineKind;
 
 /// A text with fewer words is no document.
@@ -27,19 +29,19 @@ pub(super) struct DocumentLine<'t> {
 
 /// Words of a sentence that orders, forbids or limits.
 #[rustfmt::skip]
-const ORDERS: &[&str] = &[
+static ORDERS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[
     "must", "mustn't", "never", "only", "without", "default", "defaults", "do not", "don't", "no", "not", "avoid", "shall",
     "should", "always", "exactly", "at least", "at most", "unless", "instead", "required", "requires", "keep",
     "unchanged", "preserve", "ensure", "forbidden", "allowed", "limit", "until", "before", "backward", "then",
-];
+]));
 
 /// Words of a heading under which every line orders or forbids.
 #[rustfmt::skip]
-const ORDERING: &[&str] = &[
+static ORDERING: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[
     "no-go", "no-gos", "no gos", "non-goal", "non-goals", "out of scope", "constraint", "constraints", "requirement",
     "requirements", "acceptance", "criteria", "definition of done", "done", "rule", "rules", "limits", "scope", "decision",
     "decisions", "edge cases", "rabbit holes", "must", "never", "do not", "don't", "open", "todo", "success",
-];
+]));
 
 /// Whether a text is written for people: sentences, lists and headings, other than a log, a listing or a program.
 pub(super) fn is_document(text: &str) -> bool {
@@ -97,8 +99,8 @@ pub(super) fn document_lines(text: &str) -> Vec<DocumentLine<'_>> {
         if words < 2 || (sentence.form == SentenceForm::Line && words < 3) {
             continue;
         }
-        let orders = has_any(&line.to_lowercase(), ORDERS);
-        let is_rule = orders || has_any(&heading.to_lowercase(), ORDERING);
+        let orders = ORDERS.are_in(&line.to_lowercase());
+        let is_rule = orders || ORDERING.are_in(&heading.to_lowercase());
         let kind = if is_rule { LineKind::Rule } else { LineKind::Text };
         found.push(DocumentLine { heading, kind, text: line });
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use longhand_core::anchor::{check_of, failure_line, unnumbered};
+use longhand_core::json::strings_of_object;
 use longhand_core::{Tokens, cut};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,6 +15,7 @@ use super::lines::{LINE_CHARS_MAX, LineKind, TellingLine, code_lines, new_lines,
 use super::shell;
 use super::work::{command_line, exit_code, is_broken_off, never_began, refusal};
 use crate::quote;
+use crate::terms::terms;
 
 /// The most bytes of all lines; beyond that the lightest are forgotten.
 const BYTES_MAX: usize = 40_000;
@@ -215,8 +217,23 @@ impl Excerpts {
         if is_check || has_failed {
             return;
         }
-        let lines = best(output_lines(answer), OUTPUT_LINES_MAX);
+        if self.read_texts_in(answer, call, &label, message) {
+            return;
+        }
+        let mut lines = best(output_lines(answer), OUTPUT_LINES_MAX);
+        lines.retain(|line| !repeats(&line.text, command));
         self.add_lines(SourceKind::Command, &label, lines, message);
+    }
+
+    /// Reads the texts for people in an object that a command printed, such as the body of an issue; whether there are any.
+    fn read_texts_in(&mut self, answer: &str, call: &ReadCall, label: &str, message: u64) -> bool {
+        let Some(texts) = strings_of_object(answer.trim()) else { return false };
+        let texts = texts.iter().filter_map(|text| text.str(answer.trim()));
+        let documents: Vec<Cow<str>> = texts.filter(|text| is_document(text)).collect();
+        for document in &documents {
+            self.read_document(SourceKind::of(call.pointed), label, document, message);
+        }
+        !documents.is_empty()
     }
 
     /// Forgets what a call in sight has made untrue.
@@ -397,6 +414,14 @@ fn is_record(answer: &str) -> bool {
     let answer = answer.trim();
     (answer.starts_with('{') && answer.ends_with('}'))
         || (answer.starts_with('[') && answer.ends_with(']'))
+}
+
+/// Whether a line of an output says hardly more than the command: that it ran.
+fn repeats(line: &str, command: &str) -> bool {
+    const NEW_MAX: usize = 1;
+    let known = terms(command);
+    let said = terms(line);
+    said.len() > NEW_MAX && said.iter().filter(|term| !known.contains(term)).count() <= NEW_MAX
 }
 
 /// The best lines, in their order.

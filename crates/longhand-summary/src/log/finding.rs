@@ -1,24 +1,26 @@
 //! How much a sentence of an agent tells: results and reasons do, announcements and praise do not.
 
+use std::sync::LazyLock;
+
 use longhand_core::cut;
 
 /// Words that give a reason.
 #[rustfmt::skip]
-const REASONS: &[&str] = &[
+static REASONS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[
     "because", "cause", "caused", "due to", "reason", "so that", "which means", "that means", "turns out",
     "the issue is", "the problem is", "the bug", "the fix", "instead", "rather than", "to avoid", "otherwise",
     "therefore", "the difference", "root cause", "that's why", "this is why", "contradicts", "since",
-];
+]));
 
 /// Words that state a result.
 #[rustfmt::skip]
-const RESULTS: &[&str] = &[
+static RESULTS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[
     "fails", "failed", "failing", "passes", "passed", "pass", "works", "doesn't", "does not", "isn't", "is not",
     "aren't", "can't", "cannot", "won't", "wasn't", "didn't", "never", "no longer", "only", "must", "requires", "expects",
     "returns", "means", "missing", "wrong", "unused", "removed", "renamed", "changed", "moved", "replaced",
     "fixed", "restored", "reverted", "is now", "now uses", "default", "depends", "conflict", "deprecated",
     "rejected", "not", "no",
-];
+]));
 
 /// How announcements begin.
 #[rustfmt::skip]
@@ -47,7 +49,7 @@ const WORTH_MAX: u32 = 4;
 /// How much a sentence tells: nothing, or from 1 to 4.
 pub(super) fn worth(sentence: &str) -> u32 {
     let low = lowered(sentence);
-    let reasons = has_any(&low, REASONS);
+    let reasons = REASONS.are_in(&low);
     if is_praise(&low) && !reasons {
         return 0;
     }
@@ -55,7 +57,7 @@ pub(super) fn worth(sentence: &str) -> u32 {
         // "I need to require it in both, since it is a macro" says why.
         return if reasons && !low.ends_with(':') { 2 } else { 0 };
     }
-    1 + 2 * u32::from(reasons) + u32::from(has_any(&low, RESULTS))
+    1 + 2 * u32::from(reasons) + u32::from(RESULTS.are_in(&low))
 }
 
 /// Whether a sentence announces the next step.
@@ -64,7 +66,11 @@ pub(super) fn is_plan(sentence: &str) -> bool {
 }
 
 fn announces(low: &str) -> bool {
+    /// How a line begins that names the next of several steps.
+    const STEPS: &[&str] =
+        &["first ", "first, ", "second", "then ", "also ", "finally", "same for "];
     PLANS.iter().any(|opening| low.starts_with(opening))
+        || (low.ends_with(':') && STEPS.iter().any(|opening| low.starts_with(opening)))
         || (low.ends_with(':') && INTENTIONS.iter().any(|intention| low.contains(intention)))
 }
 
@@ -86,17 +92,48 @@ fn lowered(sentence: &str) -> String {
     start.replace('’', "'").to_lowercase()
 }
 
-/// Whether a text has one of the phrases, each beginning and ending with a word.
-pub(super) fn has_any(low: &str, phrases: &[&str]) -> bool {
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let bytes = low.as_bytes();
-    phrases.iter().any(|phrase| {
-        memchr::memmem::find_iter(bytes, phrase.as_bytes()).any(|at| {
-            let before = at.checked_sub(1).map(|before| bytes[before]);
-            let after = bytes.get(at + phrase.len()).copied();
-            !before.is_some_and(is_word) && !after.is_some_and(is_word)
-        })
-    })
+/// Phrases that are looked for in lower-case texts, each beginning and ending with a word.
+///
+/// They are kept by their first letter: a search for each of them in each sentence took longer than all else.
+pub(super) struct Phrases {
+    by_letter: [Vec<&'static str>; 26],
+}
+
+impl Phrases {
+    pub(super) fn of(phrases: &[&'static str]) -> Self {
+        let mut by_letter: [Vec<&'static str>; 26] = Default::default();
+        for phrase in phrases {
+            let letter = phrase.bytes().next().and_then(letter_of);
+            debug_assert!(letter.is_some(), "{phrase} begins with no letter");
+            if let Some(letter) = letter {
+                by_letter[letter].push(phrase);
+            }
+        }
+        Self { by_letter }
+    }
+
+    /// Whether a text has one of them.
+    pub(super) fn are_in(&self, low: &str) -> bool {
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let bytes = low.as_bytes();
+        let mut is_inside = false;
+        for (at, byte) in bytes.iter().enumerate() {
+            let begins = !std::mem::replace(&mut is_inside, is_word(byte));
+            let Some(letter) = letter_of(*byte).filter(|_| begins) else { continue };
+            let rest = &bytes[at..];
+            let is_here = |phrase: &&'static str| {
+                rest.starts_with(phrase.as_bytes()) && !rest.get(phrase.len()).is_some_and(is_word)
+            };
+            if self.by_letter[letter].iter().any(is_here) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn letter_of(byte: u8) -> Option<usize> {
+    byte.is_ascii_lowercase().then(|| usize::from(byte - b'a'))
 }
 
 #[cfg(test)]
@@ -113,8 +150,25 @@ mod tests {
             "I have a clear picture of the code.",
             "Great! Now let me run the tests:",
             "This is larger, so I'll do it in two steps:",
+            "First the write at line 253:",
         ] {
             assert_eq!(worth(sentence), 0, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_phrase_begins_and_ends_with_a_word() {
+        let phrases = Phrases::of(&["no", "do not", "don't"]);
+        for (text, expected) in [
+            ("no, never", true),
+            ("please do not push", true),
+            ("i don't", true),
+            ("nothing is known", false),
+            ("do nothing", false),
+            ("piano", false),
+            ("x_no", false),
+        ] {
+            assert_eq!(phrases.are_in(text), expected, "{text}");
         }
     }
 

@@ -194,6 +194,12 @@ fn is_value(line: &str) -> bool {
 fn speaks(line: &str) -> bool {
     const WORDS_MIN: usize = 3;
     const BYTES_MAX: usize = 300;
+    const COMMENTS: &[&str] = &["//", "#", "*", "/*", "--", ";"];
+    // A comment may have an apostrophe and words after it.
+    if COMMENTS.iter().any(|mark| line.starts_with(mark)) {
+        return false;
+    }
+    let line = without_trailing_comment(line);
     let is_plain = |word: &str| {
         let word = word.trim_end_matches([',', '.', ':', '!', '?', '…', '\'']);
         !word.is_empty() && word.chars().all(|c| c.is_alphabetic() || c == '\'')
@@ -209,6 +215,11 @@ fn speaks(line: &str) -> bool {
             },
         )
     })
+}
+
+/// A line of a program without the comment at its end.
+fn without_trailing_comment(line: &str) -> &str {
+    line.find(" // ").map_or(line, |at| &line[..at])
 }
 
 /// Whether a line of an edit says something by itself.
@@ -241,6 +252,8 @@ mod tests {
         let code = "  12→  let a = 1;\n  13→  throw new Error(`Slot not found: ${slot}`);\n  14→  log(\"ok\")";
         let found = code_lines(code);
         assert_eq!(texts(&found), ["throw new Error(`Slot not found: ${slot}`);"]);
+        assert!(!speaks("// and weren't there at the start of it"));
+        assert!(!speaks("continue // the folder doesn't exist in this place"));
         assert!(!speaks(
             r#"<div class="flex items-center px-2" style="color: #666; font-style: italic;">"#
         ));

@@ -182,7 +182,7 @@ impl Log {
     fn parse_story(&mut self, round: &str, is_end: &str, text: &str, message: &str) {
         let number = |text: &str| text.parse::<u64>().unwrap_or(0);
         let (round, is_end, message) = (number(round), is_end == "1", number(message));
-        self.story.lines.push(StoryLine { round, is_end, message, text: text.to_owned() });
+        self.story.lines.push(StoryLine::of(round, is_end, message, text.to_owned()));
     }
 
     fn parse_name(&mut self, count: &str, last: &str, name: &str, source: &str) {
@@ -337,7 +337,7 @@ impl Log {
 
     fn story_line(&mut self, round: u64, text: &str) {
         let text = quote::line_within(text, 300);
-        self.story.lines.push(StoryLine { round, is_end: true, message: 0, text });
+        self.story.lines.push(StoryLine::of(round, true, 0, text));
     }
 }
 

@@ -30,13 +30,15 @@ pub(super) struct StoryLine {
     pub(super) is_end: bool,
     /// The message that it is from.
     pub(super) message: u64,
+    /// How much it tells.
+    pub(super) worth: u32,
     pub(super) text: String,
 }
 
 impl StoryLine {
-    /// How much it tells.
-    pub(super) fn worth(&self) -> u32 {
-        sentences(&self.text).map(|sentence| worth(sentence.text)).max().unwrap_or(0)
+    pub(super) fn of(round: u64, is_end: bool, message: u64, text: String) -> Self {
+        let worth = sentences(&text).map(|sentence| worth(sentence.text)).max().unwrap_or(0);
+        Self { round, is_end, message, worth, text }
     }
 }
 
@@ -65,7 +67,7 @@ impl Story {
                 self.lines.pop();
             }
         }
-        self.lines.push(StoryLine { round, is_end: true, message, text });
+        self.lines.push(StoryLine::of(round, true, message, text));
         self.age();
     }
 
@@ -117,7 +119,7 @@ impl Story {
     /// The step that tells least, and the oldest of those.
     fn lightest_step(&self) -> Option<usize> {
         let steps = self.lines.iter().enumerate().filter(|(_, line)| !line.is_end);
-        steps.min_by_key(|(at, line)| (line.worth(), *at)).map(|(at, _)| at)
+        steps.min_by_key(|(at, line)| (line.worth, *at)).map(|(at, _)| at)
     }
 }
 
@@ -230,15 +232,7 @@ mod tests {
         let mut story = Story::default();
         story.say(1, 1, "Let me look.");
         story.say(1, 2, "Done. The cascade runs first.\n\nDecision: keep it.\n\n```\ncode();\n```");
-        assert_eq!(
-            story.lines,
-            [StoryLine {
-                round: 1,
-                is_end: true,
-                message: 2,
-                text: "The cascade runs first.".to_owned()
-            }]
-        );
+        assert_eq!(story.lines, [StoryLine::of(1, true, 2, "The cascade runs first.".to_owned())]);
     }
 
     #[test]

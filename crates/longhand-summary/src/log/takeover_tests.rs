@@ -215,3 +215,48 @@ fn a_model_replaces_our_lines_only_where_it_keeps_every_name() {
     let told = page(&log, &[], 400).text;
     assert!(!told.contains("runs first now"), "{told}");
 }
+
+#[test]
+fn a_task_list_that_is_kept_item_by_item_is_told_whole() {
+    let add = |n: usize, subject: &str| {
+        let arguments = format!(r#"{{"subject":"{subject}","activeForm":"doing"}}"#);
+        tool(n, "TaskCreate", &arguments, &format!("Task #{n} created successfully: {subject}"))
+    };
+    let mark = |n: usize, id: &str, status: &str| {
+        let arguments = format!(r#"{{"taskId":"{id}","status":"{status}"}}"#);
+        tool(n, "TaskUpdate", &arguments, &format!("Updated task #{id} status"))
+    };
+    let mut messages = vec![user("Move the wheel.")];
+    messages.extend(add(1, "move the code"));
+    messages.extend(add(2, "change the callers"));
+    messages.extend(mark(3, "1", "completed"));
+    let log = log_of(&messages);
+    let told = page(&log, &mark(4, "2", "in_progress"), 300).text;
+    let list = "Task list as last written:\n- [x] #1 move the code\n- [>] #2 change the callers";
+    assert!(told.contains(list), "{told}");
+    assert!(!told.contains("Updated task") && !told.contains("created successfully"), "{told}");
+}
+
+#[test]
+fn the_text_of_an_issue_that_comes_as_json_is_a_document() {
+    let issue = format!(r#"{{"title":"Move it","body":{}}}"#, longhand_core::json::quote(ISSUE));
+    let mut messages = vec![user("Please do issue 31.")];
+    messages.extend(tool(1, "Bash", r#"{"command":"gh issue view 31 --json title,body"}"#, &issue));
+    let told = text(&messages, 400);
+    assert!(told.contains("From documents:\n- gh issue view 31 --json title,body\n"), "{told}");
+    assert!(told.contains("  # No-gos\n  a second timer\n"), "{told}");
+}
+
+#[test]
+fn an_output_that_only_says_that_a_tool_ran_is_not_told() {
+    let mut messages = vec![user("Debug it.")];
+    messages.extend(tool(
+        1,
+        "Skill",
+        r#"{"skill":"systematic:debugging"}"#,
+        "Launching skill: systematic:debugging",
+    ));
+    messages.extend(tool(2, "Bash", r#"{"command":"cat VERSION"}"#, "0.8.4-rc2 of the wheel"));
+    let told = text(&messages, 300);
+    assert!(!told.contains("Launching") && told.contains("0.8.4-rc2"), "{told}");
+}

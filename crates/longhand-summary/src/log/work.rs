@@ -94,6 +94,9 @@ impl WorkState {
     pub(super) fn take(&mut self, action: &Action, answer: &str, is_error: bool, message: u64) {
         match action {
             Action::Plan(tasks) => self.tasks = tasks.iter().take(TASKS_MAX).cloned().collect(),
+            Action::AddTask(_) | Action::MarkTask(..) if refusal(answer, is_error).is_some() => {}
+            Action::AddTask(subject) => self.add_task(subject, answer),
+            Action::MarkTask(id, mark) => self.mark_task(id, *mark),
             Action::Edit(files) => {
                 let Some(line) = refusal(answer, is_error) else {
                     return files
@@ -144,6 +147,27 @@ impl WorkState {
                     note(&mut self.lookups, what, &record, message, LOOKUPS_MAX);
                 }
             }
+        }
+    }
+
+    /// Adds a task under the id that its tool gave it, or else the next number.
+    fn add_task(&mut self, subject: &str, answer: &str) {
+        let id = around(answer, "#").map(|(_, rest)| rest);
+        let id = id.map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(""));
+        let id = id.filter(|id| !id.is_empty());
+        let id = id.map_or_else(|| (self.tasks.len() + 1).to_string(), str::to_owned);
+        self.tasks.push((' ', format!("#{id} {subject}")));
+        if self.tasks.len() > TASKS_MAX {
+            // What is done is missed least.
+            let done = self.tasks.iter().position(|(mark, _)| matches!(mark, 'x' | '-'));
+            self.tasks.remove(done.unwrap_or(0));
+        }
+    }
+
+    fn mark_task(&mut self, id: &str, mark: char) {
+        let head = format!("#{} ", id.trim_start_matches('#'));
+        if let Some(task) = self.tasks.iter_mut().find(|(_, text)| text.starts_with(&head)) {
+            task.0 = mark;
         }
     }
 
