@@ -37,6 +37,8 @@ pub struct Summarised {
 struct NewestDigest {
     /// Its input, the room that it had, and its text.
     told: Option<(DigestKey, Tokens, Digested)>,
+    /// Its input as it was read, and how many rounds were folded before. With more room the same log says more.
+    read: Option<(DigestKey, Arc<Log>, u64)>,
     account: Option<FoldReceipt>,
     is_lossy: bool,
     refused: Vec<String>,
@@ -48,13 +50,14 @@ struct NewestDigest {
 struct DigestKey {
     messages: Vec<(usize, usize)>,
     state: String,
+    hands_over: bool,
 }
 
 impl DigestKey {
     fn of(folded: &Folded) -> Self {
         let raws = folded.messages.iter().map(|message| message.raw.raw());
         let messages = raws.map(|raw| (raw.as_ptr().addr(), raw.len())).collect();
-        Self { messages, state: folded.state.to_owned() }
+        Self { messages, state: folded.state.to_owned(), hands_over: folded.hands_over }
     }
 }
 
@@ -165,7 +168,14 @@ impl Digest for Summarised {
             *self.newest() = NewestDigest::default();
             return IndexDigest.digest(folded, limit, scale);
         }
-        let (mut log, before) = self.read(folded);
+        let known = self.newest().read.take().filter(|(known, ..)| *known == key);
+        let (mut log, before) = if let Some((_, log, before)) = known {
+            (log, before)
+        } else {
+            let (log, before) = self.read(folded);
+            (Arc::new(log), before)
+        };
+        let read = Some((key.clone(), Arc::clone(&log), before));
         let chapter = self.is_told.then(|| self.chapter_of(folded, before, &log, limit));
         // A plan may ask for several digests; the first reason that a model gave is the cause of the others.
         let (mut refused, mut story) = (self.newest().refused.clone(), None);
@@ -173,7 +183,7 @@ impl Digest for Summarised {
         for summariser in models {
             match chapter.as_ref().map(|chapter| chapter.told_by(&**summariser)) {
                 Some(Ok(told)) => {
-                    log.tell(told.rounds, &told.text);
+                    Arc::make_mut(&mut log).tell(told.rounds, &told.text);
                     story = told.account.map(|account| with_earlier(account, self.account()));
                     break;
                 }
@@ -199,6 +209,7 @@ impl Digest for Summarised {
         let told = Digested { text: page.text, state, wanted: page.wanted };
         *self.newest() = NewestDigest {
             told: Some((key, limit, told.clone())),
+            read,
             account: Some(account),
             is_lossy: page.is_lossy,
             refused,

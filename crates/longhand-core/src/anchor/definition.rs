@@ -13,17 +13,26 @@ pub fn is_definition(line: &str) -> bool {
         "interface", "type", "func", "function", "function*", "module", "namespace", "macro_rules!", "union", "record",
         "protocol", "object", "constructor", "sub", "proc", "const", "val", "CREATE", "create", "table", "resource",
     ];
-    if line.len() > 400 {
+    // Most lines of a program are told apart by their first and last character.
+    let begins = line.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte >= 0x80);
+    let is_other = line.starts_with(['@', '#', '_', '$']) || line.ends_with('{');
+    if line.len() > 400 || !(begins || is_other) {
         return false;
     }
-    let mut words = line.split_whitespace().skip_while(|word| {
-        BEFORE.contains(word) || word.starts_with("pub(") || word.starts_with("extern")
+    let has = |known: &[&str], word: &str| {
+        let first = word.as_bytes().first();
+        known.iter().any(|other| other.as_bytes().first() == first && *other == word)
+    };
+    let mut words = line.split(' ').filter(|word| !word.is_empty()).skip_while(|word| {
+        has(BEFORE, word) || word.starts_with("pub(") || word.starts_with("extern")
     });
     let Some(first) = words.next() else { return false };
     let bare = first.split('(').next().unwrap_or_default();
-    let names = words.next().is_some_and(|word| word.starts_with(is_of_name));
-    if KEYWORDS.contains(&bare) && (names || first.contains('(')) {
-        return true;
+    if has(KEYWORDS, bare) {
+        let names = words.next().is_some_and(|word| word.starts_with(is_of_name));
+        if names || first.contains('(') {
+            return true;
+        }
     }
     first.starts_with("#define") || is_attribute(line) || is_constant(line) || is_method(line)
 }

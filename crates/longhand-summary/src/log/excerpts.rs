@@ -207,7 +207,9 @@ impl Excerpts {
     ) {
         let label = command_line(command);
         let is_check = check_of(command).is_some();
-        let is_text = !is_check && !has_failed && is_document(answer);
+        // What has no mark of a heading is looked at only if the user pointed to it.
+        let may_be_text = call.pointed != Pointed::No || answer.contains('#');
+        let is_text = !is_check && !has_failed && may_be_text && is_document(answer);
         if is_text && (call.pointed != Pointed::No || has_headings(answer)) {
             let kind = SourceKind::of(call.pointed);
             return self.read_document(kind, &label, answer, message);

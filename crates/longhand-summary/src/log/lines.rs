@@ -195,6 +195,9 @@ fn speaks(line: &str) -> bool {
     const WORDS_MIN: usize = 3;
     const BYTES_MAX: usize = 300;
     const COMMENTS: &[&str] = &["//", "#", "*", "/*", "--", ";"];
+    if memchr::memchr3(b'"', b'\'', b'`', line.as_bytes()).is_none() {
+        return false;
+    }
     // A comment may have an apostrophe and words after it.
     if COMMENTS.iter().any(|mark| line.starts_with(mark)) {
         return false;
@@ -217,6 +220,20 @@ fn speaks(line: &str) -> bool {
     })
 }
 
+/// Whether a line has so many different words of more than one letter.
+fn has_words(line: &str, count: usize) -> bool {
+    let mut words: Vec<&str> = Vec::with_capacity(count);
+    for word in line.split(|c: char| !c.is_alphanumeric() && c != '_') {
+        if word.len() > 1 && !words.contains(&word) {
+            words.push(word);
+        }
+        if words.len() == count {
+            return true;
+        }
+    }
+    false
+}
+
 /// A line of a program without the comment at its end.
 fn without_trailing_comment(line: &str) -> &str {
     line.find(" // ").map_or(line, |at| &line[..at])
@@ -225,12 +242,12 @@ fn without_trailing_comment(line: &str) -> &str {
 /// Whether a line of an edit says something by itself.
 fn says_something(line: &str) -> bool {
     const BYTES_MIN: usize = 10;
-    const TERMS_MIN: usize = 3;
+    const WORDS_MIN: usize = 3;
     const IMPORTS: &[&str] =
         &["import ", "use ", "using ", "from ", "#include", "require ", "alias "];
     line.len() >= BYTES_MIN
-        && (crate::terms::terms(line).len() >= TERMS_MIN || is_definition(line))
         && line.bytes().filter(u8::is_ascii_alphanumeric).count() * 2 >= line.len().min(80)
+        && (has_words(line, WORDS_MIN) || is_definition(line))
         && !IMPORTS.iter().any(|import| line.starts_with(import))
 }
 
