@@ -196,6 +196,13 @@ impl SqliteArchive {
         wait(self.file.writer.write(index::reset))
     }
 
+    /// Brings the search index up to date: all entries that are there now are in it. Others can write meanwhile.
+    ///
+    /// Without it, the newest entries follow in the background, and searches read them one by one.
+    pub fn index(&self) -> Result<(), ArchiveError> {
+        self.file.writer.index()
+    }
+
     /// Wipes what removed sessions left in the file and in its log. Others can write meanwhile.
     ///
     /// Gives up after `wait_max` without progress and says what is left; whoever uses the archive next goes on with it.
@@ -386,6 +393,7 @@ impl Storage for SqliteArchive {
                 let reset = self.file.writer.write(index::reset);
                 Box::pin(async move { reset.await.map(|()| true) })
             }
+            Upkeep::Index => self.on_thread(|file| file.writer.index().map(|()| true)),
             Upkeep::Wipe => {
                 self.on_thread(|file| Ok(file.wipe(WIPE_WAIT_MAX)? == Unwiped::Nothing))
             }

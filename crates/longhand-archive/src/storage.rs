@@ -344,6 +344,8 @@ pub enum Key {
 pub enum Upkeep {
     /// Makes the search index anew, in the background; until it is done, searches take longer.
     Reindex,
+    /// Brings the search index up to date and waits for it.
+    Index,
     /// Wipes what removed sessions left. Gives up after a while without progress.
     Wipe,
 }

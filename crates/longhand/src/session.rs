@@ -139,6 +139,9 @@ pub struct Session {
     weighed: Option<(usize, Tokens)>,
 }
 
+/// How many entries are read from the archive at a time.
+const READ_AT_A_TIME: usize = 1_024;
+
 /// Whether a new batch is committed, and when it was made.
 #[derive(Clone, Copy)]
 enum CommitWhen {
@@ -236,9 +239,12 @@ impl Session {
         self.newest_batch = live.last().map_or(0, |live| live.number);
         self.live = live.iter().map(|live| live.batch().clone()).collect();
         keep_newest_state(&mut self.live);
-        for range in self.gaps() {
-            let entries = self.driver.entries(last, range)?;
-            self.shown.extend(entries.iter().map(shown));
+        for gap in self.gaps() {
+            for start in gap.clone().step_by(READ_AT_A_TIME) {
+                let range = start..gap.end.min(start + READ_AT_A_TIME as u64);
+                let entries = self.driver.entries(last, range)?;
+                self.shown.extend(entries.iter().map(shown));
+            }
         }
         Ok(())
     }

@@ -135,7 +135,8 @@ impl MaintenanceWorker {
         while let Some(due) = self.signal.take() {
             if due == Due::WhenQuiet {
                 self.signal.wait_for_quiet();
-                if !self.is_quiet() {
+                // When it is time to end, nobody has waited for a quiet time.
+                if !self.is_quiet() || self.signal.request().must_end {
                     self.signal.tell(Due::WhenQuiet);
                     continue;
                 }
@@ -157,20 +158,20 @@ impl MaintenanceWorker {
     fn do_task(&mut self, due: Due) {
         let is_index_next = {
             let mut connection = WriteConnection::locked(&self.connection);
-            connection.maintenance.due() >= due && connection.maintenance.is_index_next()
+            connection.maintenance.due() >= due && connection.maintenance.is_index_next(due)
         };
         let reader = self.reader.as_ref().filter(|_| is_index_next);
         let slice = reader.and_then(|reader| index::prepare(reader).ok());
         let started = Instant::now();
-        let is_wiping = {
+        let (is_wiping, is_behind) = {
             let connection = &mut *WriteConnection::locked(&self.connection);
             if connection.maintenance.due() >= due && self.place.check().is_ok() {
-                connection.maintenance.do_one(&connection.db, slice);
+                connection.maintenance.do_one(&connection.db, due, slice);
             }
             self.signal.tell(connection.maintenance.due());
-            connection.maintenance.left() != Left::Nothing
+            (connection.maintenance.left() != Left::Nothing, connection.maintenance.is_behind())
         };
-        if !self.is_quiet() {
+        if !self.is_quiet() && !is_behind {
             self.signal.step_back(started.elapsed() * STEP_BACK);
         } else if is_wiping {
             // Other processes may be waiting, of which nothing is known here.

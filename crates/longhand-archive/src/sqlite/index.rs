@@ -27,7 +27,7 @@ pub(super) use self::check::{entries_with, sum, sums};
 use self::cursor::Cursor;
 pub(super) use self::find::{Conditions, Finding};
 pub(super) use self::forget::Forgetting;
-pub(super) use self::join::{go_on, is_due, segments};
+pub(super) use self::join::{Joins, go_on, is_due, segments};
 use self::segment::State;
 pub(super) use self::segment::{Blocks, Segment, live};
 use self::slice::BuiltSlice;
@@ -59,7 +59,7 @@ pub(super) const TABLES: &str = concat!(
 /// How long another process may write until the tables are made.
 const READY_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How many entries are indexed at a time.
-const SLICE_ENTRIES: i64 = 256;
+const SLICE_ENTRIES: i64 = 512;
 /// How much text is indexed at a time.
 const SLICE_BYTES: usize = 4 << 20;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::fault::{Fault, is_corruption};
-use super::index::Slice;
+use super::index::{Joins, Slice};
 use super::renew::renew;
 use super::sweep::{self, Left, Sweep};
 use super::transaction::Transaction;
@@ -16,14 +16,18 @@ use super::{index, place};
 /// Entries that the index may lag behind in a quiet time.
 const LAG_QUIET: i64 = 32;
 /// Entries that the index may lag behind while others write.
-const LAG_EASY: i64 = 256;
-/// Entries that the index may lag behind until those who append must help. Searches read these one
-/// by one.
-const LAG_MAX: i64 = 512;
+const LAG_EASY: i64 = 512;
+/// Entries that the index may lag behind before it no longer gives way to those who write. Searches read these one by
+/// one.
+const LAG_MAX: i64 = 1_024;
+/// Entries that the index may lag behind until those who append must wait for it.
+const LAG_FAR: i64 = 2_048;
 /// Searches should not have to look into more segments of the index than these.
-const SEGMENTS_MAX: usize = 96;
+const SEGMENTS_MAX: usize = 40;
 /// How long a transaction goes on joining segments.
 const JOIN_STEP: Duration = Duration::from_millis(10);
+/// Whoever adds a segment joins for so many steps: as much as that makes necessary in the long run.
+const JOINS_PER_SLICE: u32 = 3;
 /// Maintenance gives way to other processes.
 const WAIT_MAX: Duration = Duration::from_millis(20);
 /// How long maintenance rests after it failed.
@@ -52,6 +56,10 @@ pub(super) struct Maintenance {
     lag: i64,
     /// When segments of the index are to be joined.
     join_due: Due,
+    /// Whether there are so many segments that searches take longer.
+    is_scattered: bool,
+    /// For how many steps this process has yet to join, for what it added.
+    joins_owed: u32,
     /// How many of the missing entries this process has appended.
     debt: i64,
     left: Left,
@@ -70,6 +78,8 @@ impl Maintenance {
         let mut maintenance = Self {
             lag: 0,
             join_due: Due::Never,
+            is_scattered: false,
+            joins_owed: 0,
             debt: 0,
             left: Left::Nothing,
             is_inherited: true,
@@ -96,12 +106,21 @@ impl Maintenance {
 
     /// Looks at the segments of the index, which change only here.
     fn note_segments(&mut self, db: &Connection) {
-        let is_scattered = || index::segments(db).is_ok_and(|count| count > SEGMENTS_MAX);
-        self.join_due = match index::is_due(db) {
-            Ok(true) if is_scattered() => Due::Now,
-            Ok(true) => Due::WhenQuiet,
-            _ => Due::Never,
+        let is_due = |joins| index::is_due(db, joins).unwrap_or(false);
+        if !is_due(self.joins()) {
+            self.joins_owed = 0;
+        }
+        self.is_scattered = index::segments(db).is_ok_and(|count| count > SEGMENTS_MAX);
+        self.join_due = match is_due(Joins::All) {
+            true if self.joins_owed > 0 || self.is_scattered => Due::Now,
+            true => Due::WhenQuiet,
+            false => Due::Never,
         };
+    }
+
+    /// What is joined while others write: large segments wait for a quiet time, as long as there are few.
+    fn joins(&self) -> Joins {
+        if self.is_scattered { Joins::All } else { Joins::Small }
     }
 
     /// Says when something should be done.
@@ -129,21 +148,23 @@ impl Maintenance {
         self.left
     }
 
-    /// Returns whether the index is what to work on next.
-    pub(super) fn is_index_next(&self) -> bool {
+    /// Returns whether the index is what to work on next; in a quiet time, a few entries are worth a slice.
+    pub(super) fn is_index_next(&self, due: Due) -> bool {
+        let lag_min = if due == Due::Now { LAG_EASY } else { LAG_QUIET };
         let is_first = self.lag >= LAG_EASY || !self.is_log_due();
-        self.left != Left::Content && self.lag >= LAG_QUIET && is_first
+        self.left != Left::Content && self.lag >= lag_min && is_first
     }
 
     /// Does a part of what is to be done; `slice` is what the index needs, if it is there yet.
-    pub(super) fn do_one(&mut self, db: &Connection, slice: Option<Slice>) {
-        let outcome = if self.is_index_next() {
-            // Whoever adds to the index joins as much as that makes necessary in the long run.
-            extend(db, slice).and_then(|()| join(db))
+    pub(super) fn do_one(&mut self, db: &Connection, due: Due, slice: Option<Slice>) {
+        let outcome = if self.is_index_next(due) {
+            self.joins_owed += JOINS_PER_SLICE;
+            extend(db, slice)
         } else if self.left == Left::Content || self.is_log_due() {
             self.wipe_some(db)
         } else {
-            join(db)
+            self.joins_owed = self.joins_owed.saturating_sub(1);
+            join(db, if due == Due::Now { self.joins() } else { Joins::All })
         };
         if let Err(fault) = outcome {
             self.recover(db, &fault);
@@ -169,12 +190,23 @@ impl Maintenance {
         transaction.commit().map(drop)
     }
 
-    /// Extends the index by as much as was added here, if it lags behind by more than it may.
+    /// Returns whether the index lags behind by so much that it must not give way.
+    pub(super) fn is_behind(&self) -> bool {
+        self.lag > LAG_MAX
+    }
+
+    /// Extends the index before more is appended, if it lags too far behind.
     pub(super) fn help(&mut self, db: &Connection) {
-        let goal = LAG_MAX.max(self.lag - self.debt);
+        self.catch_up(db, LAG_FAR);
+    }
+
+    /// Extends the index by as much as was added here, until it lags behind by no more than it may.
+    fn catch_up(&mut self, db: &Connection, lag_max: i64) {
+        let goal = lag_max.max(self.lag - self.debt);
         while self.lag > goal && self.due() != Due::Never {
             let before = self.lag;
-            if let Err(fault) = extend(db, None).and_then(|()| join(db)) {
+            let join_some = || (0..JOINS_PER_SLICE).try_for_each(|_| join(db, self.joins()));
+            if let Err(fault) = extend(db, None).and_then(|()| join_some()) {
                 self.recover(db, &fault);
             }
             self.note(db);
@@ -184,9 +216,20 @@ impl Maintenance {
                 break;
             }
         }
-        if self.lag >= LAG_MAX {
+        if self.lag >= lag_max {
             self.debt = 0;
         }
+    }
+
+    /// Goes on with the index up to an entry; returns whether that was all.
+    pub(super) fn index_some(&mut self, db: &Connection, goal: i64) -> Result<bool, Fault> {
+        if index::indexed(db)? < goal {
+            extend(db, None)?;
+        }
+        join(db, Joins::All)?;
+        self.note(db);
+        self.note_segments(db);
+        Ok(index::indexed(db)? >= goal && self.join_due == Due::Never)
     }
 
     /// Finishes what should not wait until the archive is opened again: above all, wiping what was removed here.
@@ -213,8 +256,11 @@ impl Maintenance {
             }
             thread::sleep(LEAVE);
         }
-        if self.due() == Due::Now {
-            self.do_one(db, None);
+        self.catch_up(db, LAG_MAX);
+        let mut parts = 1 + self.joins_owed;
+        while parts > 0 && self.due() == Due::Now {
+            self.do_one(db, Due::Now, None);
+            parts -= 1;
         }
     }
 
@@ -238,12 +284,12 @@ impl Maintenance {
 }
 
 /// Joins segments of the index for a while.
-fn join(db: &Connection) -> Result<(), Fault> {
-    if !index::is_due(db)? {
+fn join(db: &Connection, joins: Joins) -> Result<(), Fault> {
+    if !index::is_due(db, joins)? {
         return Ok(());
     }
     let transaction = Transaction::begin(db, WAIT_MAX)?;
-    index::go_on(db, Instant::now() + JOIN_STEP)?;
+    index::go_on(db, joins, Instant::now() + JOIN_STEP)?;
     transaction.commit().map(drop)
 }
 

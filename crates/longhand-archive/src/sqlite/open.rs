@@ -171,13 +171,25 @@ pub(super) fn check_beginning(path: &Path) -> Result<(), ArchiveError> {
     let unwritable = unwritable(&archive);
     let mut beginning = Vec::new();
     let file = File::open(path).map_err(&unwritable)?;
+    let bytes = file.metadata().map_err(&unwritable)?.len();
     file.take(16).read_to_end(&mut beginning).map_err(&unwritable)?;
     let reason = match &beginning[..] {
         [] => "it is empty",
-        b"SQLite format 3\0" => return Ok(()),
+        b"SQLite format 3\0" => return check_end(path, bytes),
         _ => "it does not begin like a database",
     };
     Err(ArchiveError::NotAnArchive { archive: archive.clone(), reason: reason.to_owned() })
+}
+
+/// A file that ends within a page was cut, and SQLite would not notice it. While there is a log, its pages are still to
+/// be written.
+fn check_end(path: &Path, bytes: u64) -> Result<(), ArchiveError> {
+    let has_log = fs::metadata(place::log_of(path)).is_ok_and(|log| log.len() > 0);
+    if has_log || bytes.is_multiple_of(u64::from(PAGE_BYTES)) {
+        return Ok(());
+    }
+    let source = io::Error::other("it ends in the middle of a page");
+    Err(ArchiveError::Corrupt { archive: path.display().to_string(), source: source.into() })
 }
 
 fn flags() -> OpenFlags {
@@ -195,6 +207,8 @@ pub(super) fn connect(path: &Path, wait_max: Duration) -> Result<Connection, Fau
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // Otherwise a statement with a range is prepared again whenever the range is another one.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.pragma_update(None, "cell_size_check", true)?;
     db.pragma_update(None, "foreign_keys", true)?;
     Ok(db)

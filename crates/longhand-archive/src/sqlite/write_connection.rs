@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use super::fault::Fault;
+use super::index;
 use super::maintenance::Maintenance;
 use super::place::Place;
 use super::sweep::Left;
@@ -28,7 +29,7 @@ pub(super) struct WriteConnection {
     archive: String,
     pub(super) db: Connection,
     place: Arc<Place>,
-    wait_max: Duration,
+    pub(super) wait_max: Duration,
     pub(super) maintenance: Maintenance,
     /// How many groups of changes there have been.
     pub(super) commits: u64,
@@ -100,6 +101,16 @@ impl WriteConnection {
             self.maintenance.note(&self.db);
         }
         Ok(self.maintenance.left())
+    }
+
+    /// Goes on with the index, up to an entry that is the newest if none is given; returns whether that was all.
+    pub(super) fn index_some(&mut self, goal: &mut Option<i64>) -> Result<bool, Fault> {
+        self.place.check()?;
+        let goal = match *goal {
+            Some(goal) => goal,
+            None => *goal.insert(index::newest(&self.db)?),
+        };
+        self.maintenance.index_some(&self.db, goal)
     }
 
     /// Gives the failures of single changes, or why the whole transaction failed.

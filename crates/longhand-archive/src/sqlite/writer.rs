@@ -116,6 +116,22 @@ impl Writer {
         }
     }
 
+    /// Extends the index until it has all entries that are there now, in steps between which others may write.
+    pub(super) fn index(&self) -> Result<(), ArchiveError> {
+        let (mut goal, wait_max) = (None, WriteConnection::locked(&self.connection).wait_max);
+        let mut deadline = Instant::now() + wait_max;
+        loop {
+            let outcome = WriteConnection::locked(&self.connection).index_some(&mut goal);
+            match outcome {
+                Ok(true) => return Ok(()),
+                Ok(false) => deadline = Instant::now() + wait_max,
+                Err(fault) if fault.is_busy() && Instant::now() < deadline => {}
+                Err(fault) => return Err(fault.into_error(&self.archive, wait_max)),
+            }
+            thread::sleep(maintenance::LEAVE);
+        }
+    }
+
     /// See [`Place::rescue`].
     pub(super) fn rescue(&self) {
         self.place.rescue(&WriteConnection::locked(&self.connection).db);

@@ -176,9 +176,9 @@ fn the_index_of_an_earlier_build_is_made_anew() {
     assert_eq!(number(old_tables), 0);
     let said: Vec<_> = (0..300).map(|number| user(&format!("Number {number}."))).collect();
     record(&SqliteArchive::open(&path).unwrap(), "work", &said);
-    for _ in 0..9 {
-        assert_eq!(hits(), before);
-    }
+    assert_eq!(hits(), before);
+    SqliteArchive::open(&path).unwrap().index().unwrap();
+    assert_eq!(hits(), before);
     assert!(number("SELECT indexed FROM state") >= 256);
     assert_ne!(number("SELECT count(*) FROM index_block"), 0);
     assert_eq!(SqliteArchive::open(&path).unwrap().verify(None).unwrap(), []);

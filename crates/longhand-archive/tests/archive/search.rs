@@ -18,8 +18,9 @@ fn the_index_changes_nothing_but_time() {
         ["word3", "part_5.rs", "\"is in src\"", "\"in is\"", "第12回", "ord3", "word3 part_5"]
     {
         for scope in [Scope::All, Scope::Session(id("a")), Scope::Owner(Owner::LOCAL)] {
-            let before = archive.search(&scope, query, 1_000).unwrap();
             archive.reindex().unwrap();
+            let before = archive.search(&scope, query, 1_000).unwrap();
+            archive.index().unwrap();
             assert_eq!(archive.search(&scope, query, 1_000).unwrap(), before, "{query}");
         }
     }

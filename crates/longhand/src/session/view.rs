@@ -10,6 +10,9 @@ use super::{PlainRound, Session, ShownContent, ShownEntry};
 use crate::prompt::Prompt;
 use crate::said::Said;
 
+/// So many tokens are counted; what comes after them is estimated.
+const COUNTED_MAX: Tokens = Tokens(2_000_000);
+
 impl Session {
     /// Its id.
     pub fn id(&self) -> SessionId {
@@ -31,13 +34,23 @@ impl Session {
         self.settings.is_rolling()
     }
 
-    /// The tokens of the window without a new message.
+    /// The tokens of the window without a new message. After two million, the rest is estimated by its length.
     pub fn tokens(&self) -> Tokens {
         let request = SessionRequest::of(self, None, &Prompt::default());
         let window = project(&request.path(), &self.live, request.wire);
         let scale = Scale::new(&*self.settings.meter);
         let messages = request.shown_messages(&window);
-        messages.iter().map(|(_, message)| scale.message(message, Tokens::MAX)).sum()
+        let (mut tokens, mut counted, mut rest) = (Tokens::ZERO, 0, 0);
+        for (_, message) in &messages {
+            let bytes = message.raw.raw_len() as u64;
+            if tokens < COUNTED_MAX {
+                tokens += scale.message(message, Tokens::MAX);
+                counted += bytes;
+            } else {
+                rest += bytes;
+            }
+        }
+        tokens + Tokens(rest.saturating_mul(tokens.0) / counted.max(1))
     }
 
     /// The tokens of the fold.

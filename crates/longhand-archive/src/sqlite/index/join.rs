@@ -17,7 +17,7 @@ use crate::sqlite::fault::Fault;
 /// How many segments of a level are joined to one of the next.
 const WIDTH: usize = 16;
 /// With so many entries, a segment has the next level.
-const LEVELS: [i64; LEVEL_MAX as usize] = [4_096, 65_536];
+const LEVELS: [i64; LEVEL_MAX as usize] = [8_192, 131_072];
 /// Segments of this level are joined no more: so no join writes much.
 const LEVEL_MAX: i64 = 2;
 /// How many blocks are written before the time is looked at.
@@ -36,9 +36,18 @@ enum Task {
     Delete(Segment),
 }
 
+/// Which joins are begun; those that are begun are gone on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sqlite) enum Joins {
+    /// Of what was added as it came.
+    Small,
+    /// Of what was joined before, too.
+    All,
+}
+
 /// Whether there is something to join or to delete.
-pub(in crate::sqlite) fn is_due(db: &Connection) -> Result<bool, Fault> {
-    Ok(next_task(db)?.is_some())
+pub(in crate::sqlite) fn is_due(db: &Connection, joins: Joins) -> Result<bool, Fault> {
+    Ok(next_task(db, joins)?.is_some())
 }
 
 /// How many segments there are that searches have to look into.
@@ -47,7 +56,7 @@ pub(in crate::sqlite) fn segments(db: &Connection) -> Result<usize, Fault> {
 }
 
 /// What was replaced goes first, so that its room is used again.
-fn next_task(db: &Connection) -> Result<Option<Task>, Fault> {
+fn next_task(db: &Connection, joins: Joins) -> Result<Option<Task>, Fault> {
     let mut segments = segment::all(db)?;
     segments.reverse();
     let (live, others): (Vec<Segment>, Vec<Segment>) =
@@ -63,7 +72,11 @@ fn next_task(db: &Connection) -> Result<Option<Task>, Fault> {
         let inputs = live.iter().filter(is_part).cloned().collect();
         return Ok(Some(Task::GoOn(growing, inputs)));
     }
-    for level in 0..LEVEL_MAX {
+    let levels = match joins {
+        Joins::Small => 1,
+        Joins::All => LEVEL_MAX,
+    };
+    for level in 0..levels {
         // Small ones between others go with them, but a large one is not written again for a few small ones.
         let is_run = |run: &&[Segment]| {
             let of_level = run.iter().filter(|segment| segment.level == level).count();
@@ -78,9 +91,13 @@ fn next_task(db: &Connection) -> Result<Option<Task>, Fault> {
 }
 
 /// Does some of what there is to do, at least a little; returns whether that was all.
-pub(in crate::sqlite) fn go_on(db: &Connection, deadline: Instant) -> Result<bool, Fault> {
+pub(in crate::sqlite) fn go_on(
+    db: &Connection,
+    joins: Joins,
+    deadline: Instant,
+) -> Result<bool, Fault> {
     loop {
-        match next_task(db)? {
+        match next_task(db, joins)? {
             None => return Ok(true),
             Some(Task::Begin(inputs)) => begin(db, &inputs)?,
             Some(Task::GoOn(output, inputs)) => join(db, &output, &inputs, deadline)?,

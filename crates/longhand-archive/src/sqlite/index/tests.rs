@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::segment::insert_slice;
 use super::slice::{IndexedEntry, SliceBuilder};
 use super::{
-    Blocks, Conditions, Finding, Forgetting, TABLES, check, counts, cut, go_on, is_due, live,
+    Blocks, Conditions, Finding, Forgetting, Joins, TABLES, check, counts, cut, go_on, is_due, live,
 };
 use super::{owner_mark, session_mark};
 use crate::Owner;
@@ -120,7 +120,7 @@ impl TestArchive {
                 self.check_query();
             }
             if self.rng.chance(0.05) {
-                go_on(&self.db, Instant::now()).unwrap();
+                go_on(&self.db, Joins::All, Instant::now()).unwrap();
             }
         }
     }
@@ -233,14 +233,17 @@ fn the_index_finds_what_comparing_every_text_finds() {
                 }
                 7 => archive.cut(),
                 // Some of it, as if it had broken off then, or all.
-                8 => _ = go_on(&archive.db, Instant::now()).unwrap(),
-                _ => _ = go_on(&archive.db, Instant::now() + Duration::from_mins(1)).unwrap(),
+                8 => _ = go_on(&archive.db, Joins::All, Instant::now()).unwrap(),
+                _ => {
+                    let long = Instant::now() + Duration::from_mins(1);
+                    go_on(&archive.db, Joins::All, long).unwrap();
+                }
             }
             (0..12).for_each(|_| archive.check_query());
         }
         archive.check_all();
-        while !go_on(&archive.db, Instant::now()).unwrap() {}
-        assert!(!is_due(&archive.db).unwrap());
+        while !go_on(&archive.db, Joins::All, Instant::now()).unwrap() {}
+        assert!(!is_due(&archive.db, Joins::All).unwrap());
         assert!(live(&archive.db).unwrap().len() < 48);
         archive.check_all();
         (0..30).for_each(|_| archive.check_query());
@@ -265,7 +268,7 @@ fn a_word_goes_with_the_last_entry_that_has_it() {
         }
         insert_slice(&archive.db, &builder.build(archive.newest)).unwrap();
     }
-    go_on(&archive.db, Instant::now() + Duration::from_mins(1)).unwrap();
+    go_on(&archive.db, Joins::All, Instant::now() + Duration::from_mins(1)).unwrap();
     archive.forget(secrets.into_iter());
     let mut select = archive.db.prepare("SELECT data FROM index_block").unwrap();
     let blocks = select.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap();

@@ -393,7 +393,7 @@ fn fill_session(archive: &crate::SqliteArchive, id: SessionId, owner: Owner, num
     }
     if number.is_multiple_of(2) {
         archive.undo(id, Some(Seq(40))).unwrap();
-        archive.pin(id, Seq(number), true).unwrap();
+        archive.pin(id, Seq(number % 100), true).unwrap();
     }
     let preamble = archive.keep_preamble(owner, &format!("tools {}", number % 2)).unwrap();
     for at_ms in 0..3 {
