@@ -4,6 +4,7 @@
 //! as much of it as has room, in the order of its worth.
 
 mod action;
+mod answer;
 mod call;
 mod choice;
 mod contents;
@@ -34,7 +35,8 @@ use longhand_core::{
 };
 use rustc_hash::FxHashMap;
 
-use self::action::{Action, FileChange};
+use self::action::{Action, FileChange, in_short};
+use self::answer::Answer;
 use self::call::{Pointers, ReadCall};
 use self::excerpts::Excerpts;
 use self::names::{COMMAND_MARK, NameSource, Names};
@@ -160,7 +162,7 @@ impl Log {
 
     /// Reads messages, oldest first.
     pub fn read(&mut self, messages: &[&Message]) {
-        let mut calls: FxHashMap<String, ReadCall> = FxHashMap::default();
+        let mut calls = OpenCalls::default();
         for message in messages {
             self.messages += 1;
             self.read_message(message, &mut calls);
@@ -170,7 +172,8 @@ impl Log {
     /// Reads the account of a tool that is no message.
     pub fn read_trace(&mut self, name: &str, summary: &str) {
         self.names.read(summary, self.messages, 1, NameSource::default());
-        self.work.take(&Action::Look(quote::line_within(name, 60)), summary, false, self.messages);
+        let action = Action::Look(quote::line_within(name, 60));
+        self.work.take(&action, &Answer::of(&action, summary, false), self.messages);
     }
 
     /// Replaces the story's lines about the first `rounds` rounds by a text that a model wrote.
@@ -186,7 +189,7 @@ impl Log {
         told.chain(newer).collect::<Vec<_>>().join("\n")
     }
 
-    fn read_message(&mut self, message: &Message, calls: &mut FxHashMap<String, ReadCall>) {
+    fn read_message<'m>(&mut self, message: &'m Message, calls: &mut OpenCalls<'m>) {
         let acting = self.acting.take();
         for part in &message.parts {
             match part {
@@ -197,11 +200,11 @@ impl Log {
                     self.read_text(message.role, text, acting.as_deref(), works_on);
                 }
                 Part::Call(call) => {
-                    calls.insert(call.id.decode().into_owned(), self.read_call(call));
+                    calls.insert(call.id.decode(), self.read_call(call));
                 }
                 Part::Result(result) => {
-                    let call = calls.remove(&*result.call.decode());
-                    self.read_result(call.as_ref(), result);
+                    let call = calls.remove(&result.call.decode());
+                    self.read_result(call, result);
                 }
                 part => {
                     if let Some(text) = part.text() {
@@ -222,30 +225,30 @@ impl Log {
         }
     }
 
-    fn read_call(&mut self, call: &ToolCall) -> ReadCall {
+    fn read_call<'m>(&mut self, call: &'m ToolCall) -> OpenCall<'m> {
         self.calls_tools = true;
         let arguments = call.arguments.decode();
         let weight = if arguments.len() < BULKY_BYTES { TALK_WEIGHT } else { 1 };
         let mut cursor = JsonCursor::new(&arguments);
         let node = cursor.node().ok();
-        let is_object =
-            |node: &&JsonNode| node.value.kind == JsonKind::Object && cursor.end().is_ok();
-        let read = ReadCall::of(call, &arguments, node.as_ref(), &self.pointers);
+        let is_object = |node: &JsonNode| node.value.kind == JsonKind::Object;
+        let is_object = node.as_ref().is_some_and(is_object) && cursor.end().is_ok();
+        let read = ReadCall::of(call, arguments, node.as_ref());
+        let arguments = &*read.arguments;
         let path = source_of(&read.action);
         let source = self.names.source(&path);
         // The names of files come before the names in them.
         self.names.read(&path, self.messages, FILE_WEIGHT, source);
-        match node.as_ref().filter(is_object) {
+        match node.as_ref().filter(|_| is_object) {
             Some(node) => {
-                for value in
-                    node.strings(&arguments).iter().filter_map(|value| value.str(&arguments))
+                for value in node.strings(arguments).iter().filter_map(|value| value.str(arguments))
                 {
                     self.names.read(bounded(&value), self.messages, weight, source);
                 }
             }
-            None => self.names.read(bounded(&arguments), self.messages, weight, source),
+            None => self.names.read(bounded(arguments), self.messages, weight, source),
         }
-        read
+        OpenCall { call, read, source }
     }
 
     fn read_text(&mut self, role: Role, text: &Text, acting: Option<&str>, works_on: bool) {
@@ -254,7 +257,9 @@ impl Log {
             Role::User => {
                 if let Some((command, output)) = ran_by_user(&text) {
                     self.names.read(bounded(&text), self.messages, 1, NameSource::default());
-                    self.work.take(&text_action(command), output, false, self.messages);
+                    let action = text_action(command);
+                    let answer = Answer::of(&action, output, false);
+                    self.work.take(&action, &answer, self.messages);
                     return;
                 }
                 if let Some(command) = acting.filter(|_| reads_like_output(&text)) {
@@ -262,10 +267,11 @@ impl Log {
                     let source = self.names.source(&source_of(&action));
                     self.names.read(bounded(&text), self.messages, 1, source);
                     self.work.opens(&text);
-                    self.work.take(&action, &text, false, self.messages);
-                    let (open_file, pointers) = (&self.work.open_file, &self.pointers);
-                    let call = ReadCall::of_text(command, action, open_file, pointers);
-                    self.excerpts.take(&call, &observed(&text), false, self.messages);
+                    self.work.take(&action, &Answer::of(&action, &text, false), self.messages);
+                    let call = ReadCall::of_text(command, action, &self.work.open_file);
+                    let text = observed(&text);
+                    let answer = Answer::of(&call.action, &text, false);
+                    self.excerpts.take(&call, &self.pointers, &answer, self.messages);
                     return;
                 }
                 self.hear_user(&text);
@@ -326,13 +332,12 @@ impl Log {
         }
     }
 
-    fn read_result(&mut self, call: Option<&ReadCall>, result: &ToolResult) {
+    fn read_result(&mut self, call: Option<OpenCall>, result: &ToolResult) {
         let answer = answer_of(result);
         self.work.hear_of_tasks(&answer, self.messages);
         let answer = without_reminders(&answer);
         let answer = printed(answer.trim_end());
-        let source = call.map(|call| source_of(&call.action)).unwrap_or_default();
-        let source = self.names.source(&source);
+        let source = call.as_ref().map(|call| call.source).unwrap_or_default();
         if answer.len() > NAMES_BYTES_MAX {
             let head = cut::head(&answer, NAMES_BYTES_MAX * 3 / 4);
             let tail = cut::tail(&answer, NAMES_BYTES_MAX / 4);
@@ -341,19 +346,32 @@ impl Log {
         } else {
             self.names.read(&answer, self.messages, 1, source);
         }
-        if let Some(call) = call {
+        if let Some(OpenCall { call, read, .. }) = call {
             if let Some(reply) = reply(&answer) {
-                return self.work.hear_reply(&call.name, &reply, self.messages);
+                let name = in_short(call, &read.arguments);
+                return self.work.hear_reply(&name, &reply, self.messages);
             }
-            if call.is_background
-                && let Action::Run(command) = &call.action
+            if read.is_background
+                && let Action::Run(command) = &read.action
             {
                 return self.work.start_in_background(command, &answer, self.messages);
             }
-            self.work.take(&call.action, &answer, result.error, self.messages);
-            self.excerpts.take(call, &answer, result.error, self.messages);
+            let answer = Answer::of(&read.action, &answer, result.error);
+            self.work.take(&read.action, &answer, self.messages);
+            self.excerpts.take(&read, &self.pointers, &answer, self.messages);
         }
     }
+}
+
+/// The calls that have no answer yet, by their ids.
+type OpenCalls<'m> = FxHashMap<Cow<'m, str>, OpenCall<'m>>;
+
+/// A call that has no answer yet.
+struct OpenCall<'m> {
+    call: &'m ToolCall,
+    read: ReadCall<'m>,
+    /// What the names in its answer are from.
+    source: NameSource,
 }
 
 /// What a tool answered, as one text.

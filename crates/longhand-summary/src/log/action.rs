@@ -113,9 +113,10 @@ pub(super) fn action(call: &ToolCall, arguments: &str, node: Option<&JsonNode>) 
 }
 
 /// The tool of a call and its arguments in short.
-pub(super) fn in_short(call: &ToolCall, arguments: &str, node: Option<&JsonNode>) -> String {
+pub(super) fn in_short(call: &ToolCall, arguments: &str) -> String {
+    let node = JsonCursor::new(arguments).node().ok();
     let values = match node.filter(|_| !call.freeform) {
-        Some(node) => ArgumentFields { source: arguments, node }.values(60),
+        Some(node) => ArgumentFields { source: arguments, node: &node }.values(60),
         None => vec![quote::line_within(arguments, 60)],
     };
     described(&call.name.decode(), &values)

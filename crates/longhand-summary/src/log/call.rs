@@ -1,10 +1,12 @@
 //! What is kept of a call until its answer is read.
 
+use std::borrow::Cow;
+
 use longhand_core::anchor::{FileChange, identifiers, patched};
 use longhand_core::json::{JsonCursor, JsonKind, JsonNode};
 use longhand_core::{ToolCall, cut};
 
-use super::action::{Action, action, in_short};
+use super::action::{Action, action};
 
 /// The keys of a text that is replaced, and of the text that takes its place.
 const OLD_TEXTS: &[&str] = &["old_string", "oldText", "oldString", "old_str", "old_text", "search"];
@@ -38,67 +40,41 @@ impl TextChange {
 
 /// A call that was read.
 #[derive(Clone, Debug)]
-pub(super) struct ReadCall {
+pub(super) struct ReadCall<'m> {
     pub(super) action: Action,
-    /// The tool and its arguments in short.
-    pub(super) name: String,
+    /// All that it says.
+    pub(super) arguments: Cow<'m, str>,
     pub(super) changes: Vec<TextChange>,
     /// Whether it goes on in the background.
     pub(super) is_background: bool,
     /// A plan that is put before the user.
     pub(super) plan: Option<String>,
-    /// Whether it looks at something that the user pointed to.
-    pub(super) pointed: Pointed,
 }
 
-impl ReadCall {
+impl<'m> ReadCall<'m> {
     /// Reads a call, whose arguments are handed in decoded.
-    pub(super) fn of(
-        call: &ToolCall,
-        arguments: &str,
-        node: Option<&JsonNode>,
-        pointers: &Pointers,
-    ) -> Self {
-        let action = action(call, arguments, node);
-        let name = in_short(call, arguments, node);
-        let mut read = Self {
-            action,
-            name,
-            changes: Vec::new(),
-            is_background: false,
-            plan: None,
-            pointed: pointers.found_in(arguments),
-        };
+    pub(super) fn of(call: &ToolCall, arguments: Cow<'m, str>, node: Option<&JsonNode>) -> Self {
+        let source = &*arguments;
+        let action = action(call, source, node);
+        let edits = matches!(action, Action::Edit(_) | Action::EditOpen);
+        let (mut changes, mut is_background, mut plan) = (Vec::new(), false, None);
         match node.filter(|_| !call.freeform) {
-            Some(node) if matches!(read.action, Action::Edit(_) | Action::EditOpen) => {
-                read.changes = changes(arguments, node);
-                if read.changes.is_empty() {
-                    let patch = ["patch", "input", "diff"].iter();
-                    let patch = patch.filter_map(|key| node.get(arguments, key)?.str(arguments));
-                    read.changes = patch.flat_map(|patch| patch_changes(&patch)).collect();
-                }
-            }
+            Some(node) if edits => changes = changes_in(source, node),
             Some(node) => {
-                let background = node.get(arguments, "run_in_background");
-                read.is_background =
-                    background.is_some_and(|value| &arguments[value.span()] == "true");
-                let plan = node.get(arguments, "plan").and_then(|plan| plan.str(arguments));
-                read.plan = plan
-                    .filter(|plan| plan.len() >= PLAN_BYTES_MIN)
-                    .map(std::borrow::Cow::into_owned);
+                let background = node.get(source, "run_in_background");
+                is_background = background.is_some_and(|value| &source[value.span()] == "true");
+                plan = node.get(source, "plan").and_then(|plan| plan.str(source));
+                plan = plan.filter(|plan| plan.len() >= PLAN_BYTES_MIN);
             }
-            None => read.changes = patch_changes(arguments),
+            None if edits => changes = patch_changes(source),
+            None => {}
         }
-        read
+        let plan = plan.map(Cow::into_owned);
+        Self { action, arguments, changes, is_background, plan }
     }
 
     /// Reads a command that is written as text. What an editor is told to insert goes to the file that is open.
-    pub(super) fn of_text(
-        command: &str,
-        action: Action,
-        open_file: &str,
-        pointers: &Pointers,
-    ) -> Self {
+    pub(super) fn of_text(command: &'m str, action: Action, open_file: &str) -> Self {
         let mut changes = Vec::new();
         let mut action = action;
         if action == Action::EditOpen && !open_file.is_empty() {
@@ -108,9 +84,8 @@ impl ReadCall {
             changes.push(TextChange { new, ..TextChange::default() });
             action = Action::Edit(vec![(FileChange::Changed, open_file.to_owned())]);
         }
-        let name = crate::quote::line_within(command, 60);
-        let pointed = pointers.found_in(command);
-        Self { action, name, changes, is_background: false, plan: None, pointed }
+        let arguments = Cow::Borrowed(command);
+        Self { action, arguments, changes, is_background: false, plan: None }
     }
 }
 
@@ -123,11 +98,11 @@ pub(super) enum Pointed {
     Yes,
 }
 
-/// What a call replaces and by what, also in a list of several edits.
-fn changes(source: &str, node: &JsonNode) -> Vec<TextChange> {
+/// What a call replaces and by what, also in a list of several edits or in a patch.
+fn changes_in(source: &str, node: &JsonNode) -> Vec<TextChange> {
     let text = |node: &JsonNode, keys: &[&str]| {
         let value = keys.iter().find_map(|key| node.get(source, key)?.str(source));
-        value.map(std::borrow::Cow::into_owned)
+        value.map(Cow::into_owned)
     };
     let change = |node: &JsonNode| {
         let old = text(node, OLD_TEXTS).unwrap_or_default();
@@ -142,15 +117,25 @@ fn changes(source: &str, node: &JsonNode) -> Vec<TextChange> {
             Ok(())
         });
     }
+    if changes.is_empty() {
+        let patches = ["patch", "input", "diff"].iter();
+        let patches = patches.filter_map(|key| node.get(source, key)?.str(source));
+        changes.extend(patches.flat_map(|patch| patch_changes(&patch)));
+    }
     changes
 }
 
 /// The lines that a patch takes out of each file, and those that it puts in.
 fn patch_changes(patch: &str) -> Vec<TextChange> {
     let mut changes: Vec<TextChange> = Vec::new();
-    for line in patch.lines().filter(|line| !line.starts_with("---")) {
-        let headed = line.strip_prefix("+++ ").map(|path| path.trim().trim_start_matches("b/"));
-        if let Some(file) = headed.or_else(|| Some(patched(line).first()?.1)) {
+    for line in cut::lines(patch) {
+        let file = match line.as_bytes() {
+            [b'-', b'-', b'-', ..] => continue,
+            [b'+', b'+', b'+', b' ', ..] => Some(line[4..].trim().trim_start_matches("b/")),
+            [b'*', ..] => patched(line).first().map(|file| file.1),
+            _ => None,
+        };
+        if let Some(file) = file {
             changes.push(TextChange { path: Some(file.to_owned()), ..TextChange::default() });
             continue;
         }
@@ -158,12 +143,12 @@ fn patch_changes(patch: &str) -> Vec<TextChange> {
             changes.push(TextChange::default());
         }
         let Some(newest) = changes.last_mut() else { continue };
-        let (side, text) = match line.as_bytes().first() {
-            Some(b'-') => (&mut newest.old, &line[1..]),
-            Some(b'+') => (&mut newest.new, &line[1..]),
+        let side = match line.as_bytes().first() {
+            Some(b'-') => &mut newest.old,
+            Some(b'+') => &mut newest.new,
             _ => continue,
         };
-        side.push_str(text);
+        side.push_str(&line[1..]);
         side.push('\n');
     }
     changes
@@ -200,7 +185,7 @@ impl Pointers {
     }
 
     /// Whether a text names one of them.
-    fn found_in(&self, text: &str) -> Pointed {
+    pub(super) fn found_in(&self, text: &str) -> Pointed {
         let bytes = text.as_bytes();
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         let found = self.names.iter().flat_map(|name| {

@@ -10,6 +10,9 @@ use super::lines::LineKind;
 /// A text with fewer words is no document.
 const WORDS_MIN: usize = 40;
 
+/// So many words have more bytes, with the blanks between them.
+pub(super) const DOCUMENT_BYTES_MIN: usize = 2 * WORDS_MIN - 1;
+
 /// The most lines that are kept of a document.
 const LINES_MAX: usize = 48;
 
@@ -29,22 +32,25 @@ pub(super) struct DocumentLine<'t> {
 
 /// Words of a sentence that orders, forbids or limits.
 #[rustfmt::skip]
-static ORDERS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[
+static ORDERS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[(1, &[
     "must", "mustn't", "never", "only", "without", "default", "defaults", "do not", "don't", "no", "not", "avoid", "shall",
     "should", "always", "exactly", "at least", "at most", "unless", "instead", "required", "requires", "keep",
     "unchanged", "preserve", "ensure", "forbidden", "allowed", "limit", "until", "before", "backward", "then",
-]));
+])]));
 
 /// Words of a heading under which every line orders or forbids.
 #[rustfmt::skip]
-static ORDERING: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[
+static ORDERING: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[(1, &[
     "no-go", "no-gos", "no gos", "non-goal", "non-goals", "out of scope", "constraint", "constraints", "requirement",
     "requirements", "acceptance", "criteria", "definition of done", "done", "rule", "rules", "limits", "scope", "decision",
     "decisions", "edge cases", "rabbit holes", "must", "never", "do not", "don't", "open", "todo", "success",
-]));
+])]));
 
 /// Whether a text is written for people: sentences, lists and headings, other than a log, a listing or a program.
 pub(super) fn is_document(text: &str) -> bool {
+    if text.len() < DOCUMENT_BYTES_MIN {
+        return false;
+    }
     let (mut prose, mut all, mut headings, mut words, mut ends) = (0, 0, 0, 0, 0);
     for sentence in sentences(text).take(SENTENCES_MAX) {
         let count = sentence.text.split_whitespace().count();

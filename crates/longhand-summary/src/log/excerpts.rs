@@ -2,18 +2,23 @@
 
 use std::borrow::Cow;
 
-use longhand_core::anchor::{check_of, failure_line, unnumbered};
+use longhand_core::anchor::{check_of, unnumbered};
 use longhand_core::json::strings_of_object;
 use longhand_core::{Tokens, cut};
+use memchr::memmem;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::action::{Action, FileChange};
-use super::call::{Pointed, ReadCall, TextChange};
-use super::document::{document_lines, has_headings, is_document, names_a_document};
+use super::answer::Answer;
+use super::call::{Pointed, Pointers, ReadCall, TextChange};
+use super::document::{
+    DOCUMENT_BYTES_MIN, document_lines, has_headings, is_document, names_a_document,
+};
 use super::finding::worth;
-use super::lines::{LINE_CHARS_MAX, LineKind, TellingLine, code_lines, new_lines, output_lines};
-use super::shell;
-use super::work::{command_line, exit_code, is_broken_off, never_began, refusal};
+use super::lines::{
+    LINE_CHARS_MAX, LineKind, TellingLine, code_lines, new_lines, output_lines, trimmed_lines,
+};
+use super::work::{command_line, is_broken_off, never_began, refusal};
 use crate::quote;
 use crate::terms::terms;
 
@@ -30,6 +35,9 @@ const READ_BYTES_MAX: usize = 64 * 1024;
 const FILE_LINES_MAX: usize = 60;
 const EDIT_LINES_MAX: usize = 24;
 const OUTPUT_LINES_MAX: usize = 8;
+
+/// The most characters of a heading.
+const HEADING_CHARS_MAX: usize = 80;
 
 /// The most characters of the name of a source.
 const LABEL_CHARS_MAX: usize = 120;
@@ -121,8 +129,16 @@ pub(super) struct Excerpts {
 
 impl Excerpts {
     /// Adds the lines of a call and of its answer.
-    pub(super) fn take(&mut self, call: &ReadCall, answer: &str, is_error: bool, message: u64) {
-        let answer = cut::head(answer, READ_BYTES_MAX);
+    pub(super) fn take(
+        &mut self,
+        call: &ReadCall,
+        pointers: &Pointers,
+        answer: &Answer,
+        message: u64,
+    ) {
+        let pointed = || pointers.found_in(&call.arguments);
+        let Answer { text, is_error, run } = answer;
+        let (answer, is_error) = (cut::head(text, READ_BYTES_MAX), *is_error);
         if let Some(plan) = &call.plan {
             // What a user refused is no plan.
             if refusal(answer, is_error).is_none() {
@@ -134,33 +150,30 @@ impl Excerpts {
             Action::Edit(files) if refusal(answer, is_error).is_none() => {
                 self.read_edit(files, call, message);
             }
-            Action::Open(path) if !is_error => self.read_file(path, call, answer, message),
+            Action::Open(path) if !is_error => self.read_file(path, pointed, answer, message),
             Action::Run(command) => {
-                for (change, path) in shell::written(command) {
-                    if change == FileChange::Deleted {
-                        self.forget_source(&path, None);
-                    }
-                }
-                let has_failed = is_error
-                    || exit_code(answer).is_some_and(|code| code != 0)
-                    || (!shell::only_looks(command) && failure_line(answer).is_some());
-                self.read_output(command, call, answer, message, has_failed);
+                let Some(run) = run else { return };
+                run.removed().for_each(|path| self.forget_source(path));
+                self.read_output(command, &run.line, run.is_told(), pointed, answer, message);
             }
             Action::Delegate(_) if is_broken_off(answer) => {}
             Action::Delegate(about) if never_began(answer, is_error).is_none() => {
                 let source = self.source(SourceKind::Report, about);
                 self.forget(|line| line.source == source);
-                for line in document_lines(answer) {
-                    let kind =
-                        if worth(line.text) >= 2 { LineKind::Finding } else { LineKind::Text };
-                    if worth(line.text) > 0 {
-                        self.add(source, kind, line.heading, line.text, message);
-                    }
-                }
+                let lines = document_lines(answer).into_iter().filter_map(|line| {
+                    let kind = match worth(line.text) {
+                        0 => return None,
+                        1 => LineKind::Text,
+                        _ => LineKind::Finding,
+                    };
+                    Some((kind, line.heading, Cow::Borrowed(line.text)))
+                });
+                self.add_lines(source, lines, message);
             }
             // A record is told with what was looked up or changed.
             Action::Look(what) | Action::Change(what) if !is_error && !is_record(answer) => {
-                self.read_output(what, call, answer, message, false);
+                let is_told = check_of(what).is_some();
+                self.read_output(what, &command_line(what), is_told, pointed, answer, message);
             }
             _ => {}
         }
@@ -170,7 +183,7 @@ impl Excerpts {
     fn read_edit(&mut self, files: &[(FileChange, String)], call: &ReadCall, message: u64) {
         for (kind, path) in files {
             if *kind == FileChange::Deleted {
-                self.forget_source(path, None);
+                self.forget_source(path);
                 continue;
             }
             for change in call.changes.iter().filter(|change| change.is_of(path)) {
@@ -180,83 +193,87 @@ impl Excerpts {
                     self.read_document(SourceKind::Document, path, new, message);
                     continue;
                 }
-                self.forget_source(path, Some(change));
-                let lines = best(new_lines(old, cut::head(new, READ_BYTES_MAX)), EDIT_LINES_MAX);
-                self.add_lines(SourceKind::File, path, lines, message);
+                let old = trimmed_lines(old);
+                self.forget_changed(path, &old, new);
+                let lines = best(new_lines(&old, cut::head(new, READ_BYTES_MAX)), EDIT_LINES_MAX);
+                self.add_telling(SourceKind::File, path, lines, message);
             }
         }
     }
 
-    fn read_file(&mut self, path: &str, call: &ReadCall, answer: &str, message: u64) {
-        let text = bare(answer);
-        if names_a_document(path) && is_document(&text) {
-            let kind = SourceKind::of(call.pointed);
-            return self.read_document(kind, path, &text, message);
+    fn read_file(&mut self, path: &str, pointed: impl Fn() -> Pointed, answer: &str, message: u64) {
+        if names_a_document(path) {
+            let text = bare(answer);
+            if is_document(&text) {
+                let kind = SourceKind::of(pointed());
+                return self.read_document(kind, path, &text, message);
+            }
         }
-        let lines = best(code_lines(&text), FILE_LINES_MAX);
-        self.add_lines(SourceKind::File, path, lines, message);
+        let lines = best(code_lines(answer), FILE_LINES_MAX);
+        self.add_telling(SourceKind::File, path, lines, message);
     }
 
     fn read_output(
         &mut self,
         command: &str,
-        call: &ReadCall,
+        label: &str,
+        is_told: bool,
+        pointed: impl Fn() -> Pointed,
         answer: &str,
         message: u64,
-        has_failed: bool,
     ) {
-        let label = command_line(command);
-        let is_check = check_of(command).is_some();
-        // What has no mark of a heading is looked at only if the user pointed to it.
-        let may_be_text = call.pointed != Pointed::No || answer.contains('#');
-        let is_text = !is_check && !has_failed && may_be_text && is_document(answer);
-        if is_text && (call.pointed != Pointed::No || has_headings(answer)) {
-            let kind = SourceKind::of(call.pointed);
-            return self.read_document(kind, &label, answer, message);
+        // What has no headings is a document only if the user pointed to it.
+        let may_be_text = !is_told && answer.len() >= DOCUMENT_BYTES_MIN;
+        let has_mark = || memchr::memchr(b'#', answer.as_bytes()).is_some();
+        if may_be_text && (has_mark() || pointed() != Pointed::No) && is_document(answer) {
+            let pointed = pointed();
+            if pointed != Pointed::No || has_headings(answer) {
+                return self.read_document(SourceKind::of(pointed), label, answer, message);
+            }
         }
-        self.forget_source(&quote::line_within(&label, LABEL_CHARS_MAX), None);
-        // How a check ended is told with the checks, and a failure until it is repaired.
-        if is_check || has_failed {
-            return;
-        }
-        if self.read_texts_in(answer, call, &label, message) {
+        self.forget_source(&quote::line_within(label, LABEL_CHARS_MAX));
+        if is_told || self.read_texts_in(answer, pointed, label, message) {
             return;
         }
         let mut lines = best(output_lines(answer), OUTPUT_LINES_MAX);
-        lines.retain(|line| !repeats(&line.text, command));
-        self.add_lines(SourceKind::Command, &label, lines, message);
+        if !lines.is_empty() {
+            let known = terms(command);
+            lines.retain(|line| !repeats(&line.text, &known));
+        }
+        self.add_telling(SourceKind::Command, label, lines, message);
     }
 
     /// Reads the texts for people in an object that a command printed, such as the body of an issue; whether there are any.
-    fn read_texts_in(&mut self, answer: &str, call: &ReadCall, label: &str, message: u64) -> bool {
+    fn read_texts_in(
+        &mut self,
+        answer: &str,
+        pointed: impl Fn() -> Pointed,
+        label: &str,
+        message: u64,
+    ) -> bool {
         let Some(texts) = strings_of_object(answer.trim()) else { return false };
         let texts = texts.iter().filter_map(|text| text.str(answer.trim()));
         let documents: Vec<Cow<str>> = texts.filter(|text| is_document(text)).collect();
         for document in &documents {
-            self.read_document(SourceKind::of(call.pointed), label, document, message);
+            self.read_document(SourceKind::of(pointed()), label, document, message);
         }
         !documents.is_empty()
     }
 
     /// Forgets what a call in sight has made untrue.
-    pub(super) fn replace_by(&mut self, call: &ReadCall, answer: &str, is_error: bool) {
+    pub(super) fn replace_by(&mut self, call: &ReadCall, answer: &Answer) {
+        if let Some(run) = &answer.run {
+            self.forget_source(&quote::line_within(&run.line, LABEL_CHARS_MAX));
+            run.removed().for_each(|path| self.forget_source(path));
+        }
         match &call.action {
-            Action::Run(command) => {
-                let label = quote::line_within(&command_line(command), LABEL_CHARS_MAX);
-                self.forget_source(&label, None);
-                for (change, path) in shell::written(command) {
-                    if change == FileChange::Deleted {
-                        self.forget_source(&path, None);
-                    }
-                }
-            }
-            Action::Edit(files) if refusal(answer, is_error).is_none() => {
+            Action::Edit(files) if refusal(answer.text, answer.is_error).is_none() => {
                 for (change, path) in files {
                     if *change == FileChange::Deleted {
-                        self.forget_source(path, None);
+                        self.forget_source(path);
                     }
                     for change in call.changes.iter().filter(|change| change.is_of(path)) {
-                        self.forget_source(path, Some(change));
+                        self.forget_changed(path, &trimmed_lines(&change.old), &change.new);
                     }
                 }
             }
@@ -264,18 +281,27 @@ impl Excerpts {
         }
     }
 
-    /// Forgets the lines of a source: all of them, or those that a change took out.
-    fn forget_source(&mut self, label: &str, change: Option<&TextChange>) {
-        let Some(source) = self.sources.iter().position(|source| source.label == label) else {
-            return;
+    /// The number of a source that is known.
+    fn known_source(&self, label: &str) -> Option<usize> {
+        self.sources.iter().position(|source| source.label == label)
+    }
+
+    /// Forgets the lines of a source.
+    fn forget_source(&mut self, label: &str) {
+        if let Some(source) = self.known_source(label) {
+            self.forget(|line| line.source == source);
+        }
+    }
+
+    /// Forgets the lines of a file that a change took out.
+    fn forget_changed(&mut self, label: &str, old: &FxHashSet<&str>, new: &str) {
+        let Some(source) = self.known_source(label).filter(|_| !old.is_empty()) else { return };
+        let stays = |text: &str| {
+            memmem::find(new.as_bytes(), text.as_bytes()).is_some()
+                && cut::lines(new).any(|line| cut::trim(line) == text)
         };
-        let trimmed = |text: &'_ str| text.lines().map(|line| line.trim().to_owned()).collect();
-        let (gone, stays): (FxHashSet<String>, FxHashSet<String>) =
-            change.map(|change| (trimmed(&change.old), trimmed(&change.new))).unwrap_or_default();
         self.forget(|line| {
-            let is_gone =
-                change.is_none() || (gone.contains(&line.text) && !stays.contains(&line.text));
-            line.source == source && is_gone
+            line.source == source && old.contains(&*line.text) && !stays(&line.text)
         });
     }
 
@@ -285,9 +311,9 @@ impl Excerpts {
         if kind != SourceKind::Document {
             self.sources[source].kind = kind;
         }
-        for line in document_lines(cut::head(text, READ_BYTES_MAX)) {
-            self.add(source, line.kind, line.heading, line.text, message);
-        }
+        let lines = document_lines(cut::head(text, READ_BYTES_MAX)).into_iter();
+        let lines = lines.map(|line| (line.kind, line.heading, Cow::Borrowed(line.text)));
+        self.add_lines(source, lines, message);
         // What the newest copy lacks was taken out of it.
         let newest = self.lines.iter().filter(|line| line.source == source);
         if newest.clone().any(|line| line.message == message) && label_is_command(label) {
@@ -295,20 +321,55 @@ impl Excerpts {
         }
     }
 
-    fn add_lines(&mut self, kind: SourceKind, label: &str, lines: Vec<TellingLine>, message: u64) {
-        if lines.is_empty() {
-            return;
+    fn add_telling(
+        &mut self,
+        kind: SourceKind,
+        label: &str,
+        lines: Vec<TellingLine>,
+        message: u64,
+    ) {
+        if !lines.is_empty() {
+            let source = self.source(kind, label);
+            let lines = lines.into_iter().map(|line| (line.kind, line.inside, line.text));
+            self.add_lines(source, lines, message);
         }
-        let source = self.source(kind, label);
-        for line in lines {
-            self.add(source, line.kind, line.inside, &line.text, message);
+    }
+
+    /// Adds lines of a source with their headings, or says them again.
+    fn add_lines<'t>(
+        &mut self,
+        source: usize,
+        lines: impl Iterator<Item = (LineKind, &'t str, Cow<'t, str>)>,
+        message: u64,
+    ) {
+        let known = self.lines.iter().enumerate().filter(|(_, line)| line.source == source);
+        let mut known: Vec<usize> = known.map(|(at, _)| at).collect();
+        for (kind, heading, text) in lines {
+            let place = |text: &str| known.iter().copied().find(|at| self.lines[*at].text == text);
+            // Most of what is read again stands as it is.
+            if let Some(at) = place(&text) {
+                self.lines[at].message = message;
+                continue;
+            }
+            let text = quote::line_within(&text, LINE_CHARS_MAX);
+            match place(&text) {
+                Some(at) => self.lines[at].message = message,
+                None if text.is_empty() => {}
+                None => {
+                    known.push(self.lines.len());
+                    let heading = quote::line_within(heading, HEADING_CHARS_MAX);
+                    let line = Excerpt { source, kind, message, heading, text };
+                    self.bytes += line.size();
+                    self.lines.push(line);
+                }
+            }
         }
     }
 
     /// The number of a source.
     pub(super) fn source(&mut self, kind: SourceKind, label: &str) -> usize {
         let label = quote::line_within(label, LABEL_CHARS_MAX);
-        if let Some(known) = self.sources.iter().position(|source| source.label == label) {
+        if let Some(known) = self.known_source(&label) {
             return known;
         }
         self.sources.push(ExcerptSource { kind, label });
@@ -324,19 +385,7 @@ impl Excerpts {
         text: &str,
         message: u64,
     ) {
-        let text = quote::line_within(text, LINE_CHARS_MAX);
-        if text.is_empty() {
-            return;
-        }
-        let known = self.lines.iter_mut().find(|line| line.source == source && line.text == text);
-        if let Some(known) = known {
-            known.message = message;
-            return;
-        }
-        let heading = quote::line_within(heading, 80);
-        let line = Excerpt { source, kind, message, heading, text };
-        self.bytes += line.size();
-        self.lines.push(line);
+        self.add_lines(source, std::iter::once((kind, heading, Cow::Borrowed(text))), message);
     }
 
     fn forget(&mut self, is_gone: impl Fn(&Excerpt) -> bool) {
@@ -418,10 +467,9 @@ fn is_record(answer: &str) -> bool {
         || (answer.starts_with('[') && answer.ends_with(']'))
 }
 
-/// Whether a line of an output says hardly more than the command: that it ran.
-fn repeats(line: &str, command: &str) -> bool {
+/// Whether a line of an output says hardly more than the command, whose terms are known: that it ran.
+fn repeats(line: &str, known: &[u64]) -> bool {
     const NEW_MAX: usize = 1;
-    let known = terms(command);
     let said = terms(line);
     said.len() > NEW_MAX && said.iter().filter(|term| !known.contains(term)).count() <= NEW_MAX
 }

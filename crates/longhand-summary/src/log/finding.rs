@@ -4,22 +4,25 @@ use std::sync::LazyLock;
 
 use longhand_core::cut;
 
-/// Words that give a reason.
-#[rustfmt::skip]
-static REASONS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[
-    "because", "cause", "caused", "due to", "reason", "so that", "which means", "that means", "turns out",
-    "the issue is", "the problem is", "the bug", "the fix", "instead", "rather than", "to avoid", "otherwise",
-    "therefore", "the difference", "root cause", "that's why", "this is why", "contradicts", "since",
-]));
+/// What a sentence states by its words.
+const REASON: u8 = 1;
+const RESULT: u8 = 2;
 
-/// Words that state a result.
+/// Words that give a reason, and words that state a result.
 #[rustfmt::skip]
-static RESULTS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[
-    "fails", "failed", "failing", "passes", "passed", "pass", "works", "doesn't", "does not", "isn't", "is not",
-    "aren't", "can't", "cannot", "won't", "wasn't", "didn't", "never", "no longer", "only", "must", "requires", "expects",
-    "returns", "means", "missing", "wrong", "unused", "removed", "renamed", "changed", "moved", "replaced",
-    "fixed", "restored", "reverted", "is now", "now uses", "default", "depends", "conflict", "deprecated",
-    "rejected", "not", "no",
+static STATING: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&[
+    (REASON, &[
+        "because", "cause", "caused", "due to", "reason", "so that", "which means", "that means", "turns out",
+        "the issue is", "the problem is", "the bug", "the fix", "instead", "rather than", "to avoid", "otherwise",
+        "therefore", "the difference", "root cause", "that's why", "this is why", "contradicts", "since",
+    ]),
+    (RESULT, &[
+        "fails", "failed", "failing", "passes", "passed", "pass", "works", "doesn't", "does not", "isn't", "is not",
+        "aren't", "can't", "cannot", "won't", "wasn't", "didn't", "never", "no longer", "only", "must", "requires", "expects",
+        "returns", "means", "missing", "wrong", "unused", "removed", "renamed", "changed", "moved", "replaced",
+        "fixed", "restored", "reverted", "is now", "now uses", "default", "depends", "conflict", "deprecated",
+        "rejected", "not", "no",
+    ]),
 ]));
 
 /// How announcements begin.
@@ -49,7 +52,8 @@ const WORTH_MAX: u32 = 4;
 /// How much a sentence tells: nothing, or from 1 to 4.
 pub(super) fn worth(sentence: &str) -> u32 {
     let low = lowered(sentence);
-    let reasons = REASONS.are_in(&low);
+    let stated = STATING.marks_in(&low);
+    let reasons = stated & REASON != 0;
     if is_praise(&low) && !reasons {
         return 0;
     }
@@ -57,7 +61,7 @@ pub(super) fn worth(sentence: &str) -> u32 {
         // "I need to require it in both, since it is a macro" says why.
         return if reasons && !low.ends_with(':') { 2 } else { 0 };
     }
-    1 + 2 * u32::from(reasons) + u32::from(RESULTS.are_in(&low))
+    1 + 2 * u32::from(reasons) + u32::from(stated & RESULT != 0)
 }
 
 /// Whether a sentence announces the next step.
@@ -69,8 +73,8 @@ fn announces(low: &str) -> bool {
     /// How a line begins that names the next of several steps.
     const STEPS: &[&str] =
         &["first ", "first, ", "second", "then ", "also ", "finally", "same for "];
-    PLANS.iter().any(|opening| low.starts_with(opening))
-        || (low.ends_with(':') && STEPS.iter().any(|opening| low.starts_with(opening)))
+    begins_with_one_of(low, PLANS)
+        || (low.ends_with(':') && begins_with_one_of(low, STEPS))
         || (low.ends_with(':') && INTENTIONS.iter().any(|intention| low.contains(intention)))
 }
 
@@ -78,62 +82,119 @@ fn announces(low: &str) -> bool {
 fn is_praise(low: &str) -> bool {
     const WORDS_MAX: usize = 9;
     let bare = low.trim_end_matches(['.', '!', ':', ' ']);
-    bare.split(' ').count() <= WORDS_MAX
-        && PRAISE.iter().any(|praise| {
-            bare.strip_prefix(praise).is_some_and(|rest| {
-                rest.is_empty() || (rest.starts_with([' ', ',', '!', '.']) && !rest.contains('`'))
-            })
+    openings(bare, PRAISE).any(|praise| {
+        bare.strip_prefix(praise).is_some_and(|rest| {
+            rest.is_empty() || (rest.starts_with([' ', ',', '!', '.']) && !rest.contains('`'))
         })
+    }) && bare.split(' ').count() <= WORDS_MAX
         && !bare.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a text begins with one of these.
+pub(super) fn begins_with_one_of(text: &str, known: &[&str]) -> bool {
+    openings(text, known).any(|opening| text.starts_with(opening))
+}
+
+/// Those that have the first letter of a text.
+fn openings<'k>(text: &str, known: &'k [&'k str]) -> impl Iterator<Item = &'k str> {
+    let first = text.as_bytes().first().copied();
+    known.iter().copied().filter(move |opening| opening.as_bytes().first().copied() == first)
 }
 
 fn lowered(sentence: &str) -> String {
     let start = sentence.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '`');
+    if start.is_ascii() {
+        return start.to_ascii_lowercase();
+    }
     start.replace('’', "'").to_lowercase()
 }
 
-/// Phrases that are looked for in lower-case texts, each beginning and ending with a word.
+/// Phrases that are looked for in lower-case texts, each beginning and ending with a word, and a mark of what they say.
 ///
 /// They are kept by their first letter: a search for each of them in each sentence took longer than all else.
 pub(super) struct Phrases {
-    by_letter: [Vec<&'static str>; 26],
+    by_letter: [PhraseList; 26],
+    /// All marks that there are.
+    marks: u8,
+}
+
+/// Phrases that begin with the same letter.
+#[derive(Default)]
+struct PhraseList {
+    /// The letters that come second in them, as bits.
+    seconds: u32,
+    phrases: Vec<(u8, &'static [u8])>,
 }
 
 impl Phrases {
-    pub(super) fn of(phrases: &[&'static str]) -> Self {
-        let mut by_letter: [Vec<&'static str>; 26] = Default::default();
-        for phrase in phrases {
-            let letter = phrase.bytes().next().and_then(letter_of);
-            debug_assert!(letter.is_some(), "{phrase} begins with no letter");
-            if let Some(letter) = letter {
-                by_letter[letter].push(phrase);
+    pub(super) fn of(lists: &[(u8, &[&'static str])]) -> Self {
+        let mut all = Self { by_letter: Default::default(), marks: 0 };
+        for (mark, phrases) in lists {
+            all.marks |= mark;
+            for phrase in *phrases {
+                let &[first, second, ..] = phrase.as_bytes() else { continue };
+                let letters = letter_of(first).zip(letter_of(second));
+                debug_assert!(letters.is_some(), "{phrase} begins with no two letters");
+                let Some((first, second)) = letters else { continue };
+                let list = &mut all.by_letter[first];
+                list.seconds |= 1 << second;
+                list.phrases.push((*mark, phrase.as_bytes()));
             }
         }
-        Self { by_letter }
+        all
     }
 
     /// Whether a text has one of them.
     pub(super) fn are_in(&self, low: &str) -> bool {
-        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        self.marks_in(low) != 0
+    }
+
+    /// The marks of those that a text has.
+    fn marks_in(&self, low: &str) -> u8 {
         let bytes = low.as_bytes();
-        let mut is_inside = false;
-        for (at, byte) in bytes.iter().enumerate() {
-            let begins = !std::mem::replace(&mut is_inside, is_word(byte));
-            let Some(letter) = letter_of(*byte).filter(|_| begins) else { continue };
+        let (mut is_inside, mut found) = (false, 0);
+        for (at, pair) in bytes.windows(2).enumerate() {
+            let begins = !std::mem::replace(&mut is_inside, is_of_word(pair[0]));
+            if !begins || !is_inside {
+                continue;
+            }
+            let letters = letter_of(pair[0]).zip(letter_of(pair[1]));
+            let Some((first, second)) = letters else { continue };
+            let list = &self.by_letter[first];
+            if list.seconds & (1 << second) == 0 {
+                continue;
+            }
             let rest = &bytes[at..];
-            let is_here = |phrase: &&'static str| {
-                rest.starts_with(phrase.as_bytes()) && !rest.get(phrase.len()).is_some_and(is_word)
-            };
-            if self.by_letter[letter].iter().any(is_here) {
-                return true;
+            for (mark, phrase) in &list.phrases {
+                let ends = || !rest.get(phrase.len()).is_some_and(|byte| is_of_word(*byte));
+                if rest.starts_with(phrase) && ends() {
+                    found |= mark;
+                }
+            }
+            if found == self.marks {
+                break;
             }
         }
-        false
+        found
     }
 }
 
 fn letter_of(byte: u8) -> Option<usize> {
     byte.is_ascii_lowercase().then(|| usize::from(byte - b'a'))
+}
+
+/// Whether a byte is part of a word of ASCII.
+pub(super) fn is_of_word(byte: u8) -> bool {
+    const OF_WORD: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut byte = 0_u8;
+        while byte < 128 {
+            table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
+            byte += 1;
+        }
+        table
+    };
+    OF_WORD[usize::from(byte)]
 }
 
 #[cfg(test)]
@@ -158,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_phrase_begins_and_ends_with_a_word() {
-        let phrases = Phrases::of(&["no", "do not", "don't"]);
+        let phrases = Phrases::of(&[(1, &["no", "do not", "don't"])]);
         for (text, expected) in [
             ("no, never", true),
             ("please do not push", true),

@@ -2,8 +2,12 @@
 
 use std::borrow::Cow;
 
-use longhand_core::anchor::{is_definition, unnumbered};
+use longhand_core::anchor::{after_number, is_definition, unnumbered};
+use longhand_core::cut;
+use memchr::memmem;
 use rustc_hash::FxHashSet;
+
+use super::finding::is_of_word;
 
 /// The most characters of a line.
 pub(super) const LINE_CHARS_MAX: usize = 200;
@@ -87,39 +91,48 @@ pub(super) struct TellingLine<'t> {
 
 /// The lines of a program that define names or say something to people.
 pub(super) fn code_lines(text: &str) -> Vec<TellingLine<'_>> {
-    let (lines, indents): (Vec<&str>, Vec<bool>) = text.lines().map(unindented).unzip();
     let mut found = Vec::new();
     let mut inside = "";
-    for (at, line) in lines.iter().enumerate() {
-        let Some(kind) = code_kind(line, indents[at]) else { continue };
-        if kind == LineKind::Definition {
-            inside = "";
-        }
-        found.push(TellingLine { kind, inside, text: whole_definition(kind, &lines[at..]) });
-        if kind == LineKind::Definition {
+    let mut quotes = Quotes { text, next: 0 };
+    let mut lines = cut::lines(text);
+    while let Some(line) = lines.next() {
+        let (line, is_indented) = unindented(line);
+        if defines(line, is_indented) {
+            let text = whole_definition(line, lines.clone());
+            found.push(TellingLine { kind: LineKind::Definition, inside: "", text });
             inside = line;
+        } else if quotes.are_in(line) && speaks(line) {
+            found.push(TellingLine { kind: LineKind::Literal, inside, text: Cow::Borrowed(line) });
         }
     }
     found
 }
 
-/// The lines that an edit put in the place of others.
-pub(super) fn new_lines<'t>(old: &str, new: &'t str) -> Vec<TellingLine<'t>> {
-    let before: FxHashSet<&str> = old.lines().map(str::trim).collect();
-    let (lines, indents): (Vec<&str>, Vec<bool>) = new.lines().map(unindented).unzip();
+/// The lines of a text without the blanks around them.
+pub(super) fn trimmed_lines(text: &str) -> FxHashSet<&str> {
+    cut::lines(text).map(cut::trim).collect()
+}
+
+/// The lines that an edit put in the place of old ones.
+pub(super) fn new_lines<'t>(old: &FxHashSet<&str>, new: &'t str) -> Vec<TellingLine<'t>> {
     let mut found = Vec::new();
     let mut inside = "";
-    for (at, line) in lines.iter().enumerate() {
-        let kind = code_kind(line, indents[at]);
-        let is_definition = kind == Some(LineKind::Definition);
-        if !before.contains(line) && says_something(line) {
-            let told = if kind.is_some() { LineKind::NewDefinition } else { LineKind::New };
-            let within = if is_definition { "" } else { inside };
-            let text = match kind {
-                Some(kind) => whole_definition(kind, &lines[at..]),
-                None => Cow::Borrowed(*line),
+    let mut quotes = Quotes { text: new, next: 0 };
+    let mut lines = cut::lines(new);
+    while let Some(line) = lines.next() {
+        let (line, is_indented) = unindented(line);
+        let is_definition = defines(line, is_indented);
+        let is_told = !old.contains(line) && says_something(line);
+        if is_told && is_definition {
+            let text = whole_definition(line, lines.clone());
+            found.push(TellingLine { kind: LineKind::NewDefinition, inside: "", text });
+        } else if is_told {
+            let kind = if quotes.are_in(line) && speaks(line) {
+                LineKind::NewDefinition
+            } else {
+                LineKind::New
             };
-            found.push(TellingLine { kind: told, inside: within, text });
+            found.push(TellingLine { kind, inside, text: Cow::Borrowed(line) });
         }
         if is_definition {
             inside = line;
@@ -129,14 +142,13 @@ pub(super) fn new_lines<'t>(old: &str, new: &'t str) -> Vec<TellingLine<'t>> {
 }
 
 /// A definition with the lines that its list of parameters goes on in.
-fn whole_definition<'t>(kind: LineKind, lines: &[&'t str]) -> Cow<'t, str> {
+fn whole_definition<'t>(first: &'t str, rest: impl Iterator<Item = &'t str>) -> Cow<'t, str> {
     const LINES_MAX: usize = 10;
-    let first = lines[0];
-    if kind != LineKind::Definition || !first.ends_with('(') {
+    if !first.ends_with('(') {
         return Cow::Borrowed(first);
     }
     let mut whole = first.to_owned();
-    for line in lines.iter().skip(1).take(LINES_MAX) {
+    for line in rest.take(LINES_MAX).map(unnumbered) {
         if whole.len() + line.len() > LINE_CHARS_MAX {
             break;
         }
@@ -164,25 +176,15 @@ pub(super) fn output_lines(text: &str) -> Vec<TellingLine<'_>> {
     lines().map(whole).collect()
 }
 
-/// What a line of a program tells; `None` if it tells nothing by itself.
-fn code_kind(line: &str, is_indented: bool) -> Option<LineKind> {
-    if is_definition(line) && !(is_indented && is_value(line)) {
-        return Some(LineKind::Definition);
-    }
-    speaks(line).then_some(LineKind::Literal)
+/// Whether a line of a program defines a name that counts outside of a function.
+fn defines(line: &str, is_indented: bool) -> bool {
+    is_definition(line) && !(is_indented && is_value(line))
 }
 
 /// A line without its number and the blanks around it, and whether there were some before it.
 fn unindented(line: &str) -> (&str, bool) {
-    let bare = unnumbered(line);
-    let rest = line.trim_end().strip_suffix(bare).unwrap_or_default();
-    let numbered = rest.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
-    let before = if numbered.len() < rest.trim_start().len() {
-        numbered.trim_start_matches(['→', '\t', '|'])
-    } else {
-        rest
-    };
-    (bare, before.starts_with([' ', '\t']))
+    let line = after_number(line);
+    (cut::trim(line), line.starts_with([' ', '\t']))
 }
 
 /// Whether a definition gives a name a value. Within a function that is one of its steps.
@@ -190,14 +192,31 @@ fn is_value(line: &str) -> bool {
     ["const ", "val "].iter().any(|keyword| line.starts_with(keyword))
 }
 
+/// The places of quotes in a text, of which most lines have none.
+struct Quotes<'t> {
+    text: &'t str,
+    /// The first that is not before the newest line, or else the end of the text.
+    next: usize,
+}
+
+impl Quotes<'_> {
+    /// Whether a line of the text has one; lines are asked about in their order.
+    fn are_in(&mut self, line: &str) -> bool {
+        let start = line.as_ptr().addr() - self.text.as_ptr().addr();
+        if self.next <= start {
+            let rest = &self.text.as_bytes()[start..];
+            let next = memchr::memchr3(b'"', b'\'', b'`', rest);
+            self.next = next.map_or(self.text.len(), |next| start + next);
+        }
+        self.next < start + line.len()
+    }
+}
+
 /// Whether a line has a text for people in quotes: at least three plain words in a row.
 fn speaks(line: &str) -> bool {
     const WORDS_MIN: usize = 3;
     const BYTES_MAX: usize = 300;
     const COMMENTS: &[&str] = &["//", "#", "*", "/*", "--", ";"];
-    if memchr::memchr3(b'"', b'\'', b'`', line.as_bytes()).is_none() {
-        return false;
-    }
     // A comment may have an apostrophe and words after it.
     if COMMENTS.iter().any(|mark| line.starts_with(mark)) {
         return false;
@@ -220,34 +239,42 @@ fn speaks(line: &str) -> bool {
     })
 }
 
-/// Whether a line has so many different words of more than one letter.
-fn has_words(line: &str, count: usize) -> bool {
-    let mut words: Vec<&str> = Vec::with_capacity(count);
-    for word in line.split(|c: char| !c.is_alphanumeric() && c != '_') {
-        if word.len() > 1 && !words.contains(&word) {
-            words.push(word);
+/// Whether a line has three different words of more than one letter.
+fn has_three_words(line: &str) -> bool {
+    if line.is_ascii() {
+        return are_three(line.as_bytes().split(|byte| !is_of_word(*byte)));
+    }
+    are_three(line.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::as_bytes))
+}
+
+fn are_three<'w>(words: impl Iterator<Item = &'w [u8]>) -> bool {
+    let (mut first, mut second): (&[u8], &[u8]) = (&[], &[]);
+    for word in words.filter(|word| word.len() > 1) {
+        if word == first || word == second {
+            continue;
         }
-        if words.len() == count {
+        if !second.is_empty() {
             return true;
         }
+        (first, second) = (word, first);
     }
     false
 }
 
 /// A line of a program without the comment at its end.
 fn without_trailing_comment(line: &str) -> &str {
-    line.find(" // ").map_or(line, |at| &line[..at])
+    memmem::find(line.as_bytes(), b" // ").map_or(line, |at| &line[..at])
 }
 
 /// Whether a line of an edit says something by itself.
 fn says_something(line: &str) -> bool {
     const BYTES_MIN: usize = 10;
-    const WORDS_MIN: usize = 3;
     const IMPORTS: &[&str] =
         &["import ", "use ", "using ", "from ", "#include", "require ", "alias "];
     line.len() >= BYTES_MIN
-        && line.bytes().filter(u8::is_ascii_alphanumeric).count() * 2 >= line.len().min(80)
-        && (has_words(line, WORDS_MIN) || is_definition(line))
+        && line.bytes().filter(|byte| is_of_word(*byte) && *byte != b'_').count() * 2
+            >= line.len().min(80)
+        && (has_three_words(line) || is_definition(line))
         && !IMPORTS.iter().any(|import| line.starts_with(import))
 }
 
@@ -290,8 +317,10 @@ mod tests {
 
     #[test]
     fn an_edit_is_told_by_what_is_new() {
-        let found =
-            new_lines("a = 1\nslots = old_value", "a = 1\nslots = new_value + spare\n}\nend");
+        let found = new_lines(
+            &trimmed_lines("a = 1\nslots = old_value"),
+            "a = 1\nslots = new_value + spare\n}\nend",
+        );
         assert_eq!(texts(&found), ["slots = new_value + spare"]);
     }
 

@@ -8,6 +8,7 @@ use longhand_core::{Message, Part, Scale, Tokens, ToolCall};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::action::Action;
+use super::answer::Answer;
 use super::call::ReadCall;
 use super::choice::Choice;
 use super::contents::Contents;
@@ -149,25 +150,26 @@ impl Log {
     fn excerpts_with(&self, after: &[&Message], hidden: &[(usize, &Part)]) -> Cow<'_, Excerpts> {
         let mut excerpts = Cow::Borrowed(&self.excerpts);
         let is_hidden = |part: &Part| hidden.iter().any(|(_, known)| std::ptr::eq(*known, part));
-        let mut calls: FxHashMap<String, (ReadCall, bool)> = FxHashMap::default();
+        let mut calls: FxHashMap<Cow<str>, (ReadCall, bool)> = FxHashMap::default();
         for (at, message) in after.iter().enumerate() {
             for part in &message.parts {
                 match part {
                     Part::Call(call) => {
-                        let read = self.call_in_sight(call);
-                        calls.insert(call.id.decode().into_owned(), (read, is_hidden(part)));
+                        let read = call_in_sight(call);
+                        calls.insert(call.id.decode(), (read, is_hidden(part)));
                     }
                     Part::Result(result) => {
-                        let Some((call, is_bare)) = calls.remove(&*result.call.decode()) else {
+                        let Some((call, is_bare)) = calls.remove(&result.call.decode()) else {
                             continue;
                         };
                         let edits = matches!(call.action, Action::Edit(_));
                         let answer = answer_of(result);
+                        let answer = Answer::of(&call.action, &answer, result.error);
                         if if edits { is_bare } else { is_hidden(part) } {
                             let number = self.messages + at as u64 + 1;
-                            excerpts.to_mut().take(&call, &answer, result.error, number);
+                            excerpts.to_mut().take(&call, &self.pointers, &answer, number);
                         } else {
-                            excerpts.to_mut().replace_by(&call, &answer, result.error);
+                            excerpts.to_mut().replace_by(&call, &answer);
                         }
                     }
                     _ => {}
@@ -178,16 +180,10 @@ impl Log {
     }
 
     /// The file or the command of each call in sight, by its id.
-    fn labels_in_sight(&self, after: &[&Message]) -> FxHashMap<String, String> {
+    fn labels_in_sight(after: &[&Message]) -> FxHashMap<String, String> {
         let calls = after.iter().flat_map(|message| message.calls());
-        let label = |call: &ToolCall| source_of(&self.call_in_sight(call).action).into_owned();
+        let label = |call: &ToolCall| source_of(&call_in_sight(call).action).into_owned();
         calls.map(|call| (call.id.decode().into_owned(), label(call))).collect()
-    }
-
-    fn call_in_sight(&self, call: &ToolCall) -> ReadCall {
-        let arguments = call.arguments.decode();
-        let node = JsonCursor::new(&arguments).node().ok();
-        ReadCall::of(call, &arguments, node.as_ref(), &self.pointers)
     }
 
     /// The folder that most files share.
@@ -209,7 +205,7 @@ impl Log {
         folder: &str,
     ) -> (String, bool) {
         let mut names = Cow::Borrowed(&self.names);
-        let labels = self.labels_in_sight(after);
+        let labels = Self::labels_in_sight(after);
         for (at, part) in hidden {
             let label = match part {
                 Part::Call(call) => labels.get(&*call.id.decode()),
@@ -269,4 +265,10 @@ fn texts_of(part: &Part, mut read: impl FnMut(&str)) {
         }
         _ => {}
     }
+}
+
+fn call_in_sight(call: &ToolCall) -> ReadCall<'_> {
+    let arguments = call.arguments.decode();
+    let node = JsonCursor::new(&arguments).node().ok();
+    ReadCall::of(call, arguments, node.as_ref())
 }

@@ -3,7 +3,7 @@
 use longhand_core::anchor::{SentenceForm, identifiers, sentences, statements};
 use longhand_core::{Role, cut};
 
-use super::finding::{is_plan, worth};
+use super::finding::{begins_with_one_of, is_plan, worth};
 use crate::quote;
 
 /// The most characters of a line, and of one that has aged.
@@ -53,7 +53,7 @@ pub(super) struct Story {
 impl Story {
     /// Adds a text of the assistant. It counts as the end of the round until another one follows.
     pub(super) fn say(&mut self, round: u64, message: u64, text: &str) {
-        let text = gist(text);
+        let Gist { text, worth } = gist(text);
         if text.is_empty() {
             return;
         }
@@ -67,7 +67,7 @@ impl Story {
                 self.lines.pop();
             }
         }
-        self.lines.push(StoryLine::of(round, true, message, text));
+        self.lines.push(StoryLine { round, is_end: true, message, worth, text });
         self.age();
     }
 
@@ -123,9 +123,24 @@ impl Story {
     }
 }
 
+/// What a text tells, on one line.
+struct Gist {
+    text: String,
+    /// How much it tells, as [`StoryLine::of`] says.
+    worth: u32,
+}
+
+/// A sentence that tells something.
+struct ToldSentence {
+    worth: u32,
+    /// Whether it is one of the first: what comes first is what the writer finds most important.
+    leads: bool,
+    text: String,
+}
+
 /// The sentences of a text that tell most, in their order.
-fn gist(text: &str) -> String {
-    let mut told: Vec<(u32, String)> = Vec::new();
+fn gist(text: &str) -> Gist {
+    let mut told: Vec<ToldSentence> = Vec::new();
     for sentence in sentences(text).take(SENTENCES_MAX) {
         // A heading or a line of code says nothing alone; decisions and questions are listed elsewhere.
         if matches!(sentence.form, SentenceForm::Line | SentenceForm::Heading)
@@ -138,19 +153,21 @@ fn gist(text: &str) -> String {
             line = line.replace("**", "");
         }
         let line = without_exclamation(&line);
-        // What comes first is what the writer finds most important.
-        let lead = u32::from(told.len() < LEADING_SENTENCES);
         let worth = worth(line);
         if worth > 0 && !line.is_empty() && !is_courtesy(line) {
-            told.push((worth + lead, line.to_owned()));
+            let leads = told.len() < LEADING_SENTENCES;
+            told.push(ToldSentence { worth, leads, text: line.to_owned() });
         }
     }
     let mut order: Vec<usize> = (0..told.len()).collect();
-    order.sort_by_key(|at| (std::cmp::Reverse(told[*at].0), *at));
+    order.sort_by_key(|at| {
+        let ToldSentence { worth, leads, .. } = told[*at];
+        (std::cmp::Reverse(worth + u32::from(leads)), *at)
+    });
     let mut room = LINE_CHARS_MAX;
     let mut chosen: Vec<usize> = Vec::new();
     for at in order {
-        let length = told[at].1.len();
+        let length = told[at].text.len();
         if chosen.is_empty() || length <= room {
             chosen.push(at);
             room = room.saturating_sub(length + 1);
@@ -164,9 +181,16 @@ fn gist(text: &str) -> String {
             let ends = gist.ends_with(['.', '!', '?', ':', ';', ',']);
             gist.push_str(if ends { " " } else { "; " });
         }
-        gist.push_str(&told[at].1);
+        gist.push_str(&told[at].text);
     }
-    quote::line_within(&gist, LINE_CHARS_MAX)
+    let text = quote::line_within(&gist, LINE_CHARS_MAX);
+    // Most sentences are still the same, so that they need not be judged again.
+    let worth_of = |sentence: &str| {
+        let known = told.iter().find(|told| told.text == sentence);
+        known.map_or_else(|| worth(sentence), |told| told.worth)
+    };
+    let worth = sentences(&text).map(|sentence| worth_of(sentence.text)).max().unwrap_or(0);
+    Gist { text, worth }
 }
 
 /// The first sentences of a line, in at most `chars_max` characters; a longer first sentence is cut.
@@ -212,8 +236,10 @@ fn is_courtesy(sentence: &str) -> bool {
         "how can i", "how may i", "you're right", "you're absolutely right", "have a great", "have a nice", "sure, ", "sure!",
     ];
     const CHARS_MAX: usize = 100;
-    let low = cut::head(sentence, 24).to_lowercase();
-    sentence.len() <= CHARS_MAX && OPENINGS.iter().any(|opening| low.starts_with(opening))
+    sentence.len() <= CHARS_MAX && {
+        let low = cut::head(sentence, 24).to_lowercase();
+        begins_with_one_of(&low, OPENINGS)
+    }
 }
 
 /// Whether a line says little by itself.
@@ -276,7 +302,7 @@ mod tests {
 
     #[track_caller]
     fn check_gist(text: &str, expected: &str) {
-        assert_eq!(gist(text), expected);
+        assert_eq!(gist(text).text, expected);
     }
 
     #[test]

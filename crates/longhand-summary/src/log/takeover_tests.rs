@@ -58,6 +58,17 @@ fn an_edit_is_told_by_the_function_and_the_line_that_it_changed() {
 }
 
 #[test]
+fn a_file_that_is_read_is_told_by_its_definitions_and_not_by_their_steps() {
+    let file = "  1→const SLOTS = 512;\n  2→function turn(wheel) {\n  3→\tconst slot = wheel.next();\n\
+        4→    const other = slot + 1;\n  5→}\n";
+    let mut messages = vec![user("Look at the wheel.")];
+    messages.extend(tool(1, "Read", r#"{"file_path":"src/wheel.js"}"#, file));
+    let told = text(&messages, 400);
+    assert!(told.contains("  const SLOTS = 512;\n  function turn(wheel) {"), "{told}");
+    assert!(!told.contains("const slot") && !told.contains("const other"), "{told}");
+}
+
+#[test]
 fn what_is_gone_or_passed_in_another_spelling_has_not_failed() {
     let run = |n: usize, command: &str, answer: &str| {
         tool(n, "Bash", &format!(r#"{{"command":"{command}"}}"#), answer)

@@ -1,13 +1,13 @@
 //! The state of the work: files, checks, commits, tasks, failures, reports, changes.
 
 use longhand_core::anchor::{
-    SentenceForm, check_of, failure_line, is_check_tool, patched, sentences, unnumbered,
-    verdict_line,
+    SentenceForm, failure_line, is_check_tool, patched, sentences, unnumbered, verdict_line,
 };
 
 use longhand_core::cut;
 
 use super::action::{Action, FileChange, Task};
+use super::answer::{Answer, CommandRun};
 use super::finding::worth;
 use super::record::record_line;
 use super::shell;
@@ -91,7 +91,9 @@ pub(super) struct Noted {
 
 impl WorkState {
     /// Adds the effect of a call, judged by its result.
-    pub(super) fn take(&mut self, action: &Action, answer: &str, is_error: bool, message: u64) {
+    pub(super) fn take(&mut self, action: &Action, answer: &Answer, message: u64) {
+        let Answer { text: answer, is_error, run } = answer;
+        let is_error = *is_error;
         match action {
             Action::Plan(tasks) => self.tasks = tasks.iter().take(TASKS_MAX).cloned().collect(),
             Action::AddTask(_) | Action::MarkTask(..) if refusal(answer, is_error).is_some() => {}
@@ -119,7 +121,11 @@ impl WorkState {
                 self.opens(answer);
                 self.find(path, answer, message);
             }
-            Action::Run(command) => self.run(command, answer, is_error, message),
+            Action::Run(command) => {
+                if let Some(run) = run {
+                    self.run(command, run, answer, message);
+                }
+            }
             Action::Delegate(about) => {
                 if let Some(line) = never_began(answer, is_error) {
                     return self.fail(&delegation_of(about), line, message);
@@ -299,19 +305,19 @@ impl WorkState {
         }
     }
 
-    fn run(&mut self, command: &str, answer: &str, is_error: bool, message: u64) {
+    fn run(&mut self, command: &str, run: &CommandRun, answer: &str, message: u64) {
         for (change, path) in patched(command) {
             self.change(change, path, message);
         }
-        for (change, path) in shell::written(command) {
-            if change == FileChange::Deleted {
-                self.delete_inside(&path, message);
+        for (change, path) in &run.written {
+            if *change == FileChange::Deleted {
+                self.delete_inside(path, message);
             }
             // A folder is told by the files that were in it.
-            if change == FileChange::Deleted && !path.contains(['.', '/']) {
+            if *change == FileChange::Deleted && !path.contains(['.', '/']) {
                 continue;
             }
-            self.change(change, &path, message);
+            self.change(*change, path, message);
         }
         if command.contains("git") || command.contains("commit") {
             for (branch, hash, subject) in shell::commits(answer) {
@@ -329,20 +335,19 @@ impl WorkState {
             }
         }
         let name = command.split(' ').next().unwrap_or_default();
-        let check = check_of(command).or_else(|| is_check_tool(name).then(|| command.to_owned()));
-        let about = command_line(check.as_deref().unwrap_or(command));
-        let verdict = check.as_ref().and_then(|_| verdict_line(answer));
+        let check = run.check.as_deref().or_else(|| is_check_tool(name).then_some(command));
+        let about = run.check.as_deref().map_or_else(|| run.line.clone(), command_line);
+        let verdict = check.and_then(|_| verdict_line(answer));
         if let Some(verdict) = verdict {
             let verdict = quote::line_within(verdict, LINE_CHARS_MAX);
             note(&mut self.checks, &about, &verdict, message, CHECKS_MAX);
         }
-        let failure = failure_line(answer).filter(|(line, is_grave)| {
-            (!shell::only_looks(command) || (*is_grave && is_logged(line))) && !counts_none(line)
+        let failure = run.failure.filter(|(line, is_grave)| {
+            (!run.only_looks || (*is_grave && is_logged(line))) && !counts_none(line)
         });
-        let has_failed = is_error || exit_code(answer).is_some_and(|code| code != 0);
         match failure {
             Some((line, _)) => self.fail(&about, line, message),
-            None if has_failed && !shell::only_looks(command) => {
+            None if run.ended_badly && !run.only_looks => {
                 let is_telling = |line: &&str| {
                     !line.trim().is_empty() && exit_code(line).is_none() && line.len() > 3
                 };
@@ -554,7 +559,8 @@ pub(super) fn exit_code(text: &str) -> Option<i64> {
         &["Exit code ", "Exit code: ", "Command exited with code ", "exit code: "];
     let ends = text.lines().take(3).chain(text.lines().rev().take(2));
     ends.into_iter().find_map(|line| {
-        let rest = SIGNS.iter().find_map(|sign| line.trim().strip_prefix(sign))?;
+        let line = line.trim();
+        let rest = SIGNS.iter().find_map(|sign| line.strip_prefix(sign))?;
         rest.split(|c: char| !c.is_ascii_digit() && c != '-').next()?.parse().ok()
     })
 }
