@@ -45,11 +45,12 @@ struct NewestDigest {
     chapter: Option<Chapter>,
 }
 
-/// The input of a digest. A plan may ask for the same digest again, with a little less room.
+/// The input of a digest. A plan may ask for the same digest again, with a little less room, or for one of more messages.
 #[derive(Clone, PartialEq, Eq)]
 struct DigestKey {
     messages: Vec<(usize, usize)>,
     state: String,
+    blocks: usize,
     hands_over: bool,
 }
 
@@ -57,7 +58,16 @@ impl DigestKey {
     fn of(folded: &Folded) -> Self {
         let raws = folded.messages.iter().map(|message| message.raw.raw());
         let messages = raws.map(|raw| (raw.as_ptr().addr(), raw.len())).collect();
-        Self { messages, state: folded.state.to_owned(), hands_over: folded.hands_over }
+        let (state, blocks) = (folded.state.to_owned(), folded.blocks.len());
+        Self { messages, state, blocks, hands_over: folded.hands_over }
+    }
+
+    /// Whether it has all the messages of another, and perhaps more after them.
+    fn goes_on_from(&self, other: &Self) -> bool {
+        self.messages.starts_with(&other.messages)
+            && self.state == other.state
+            && self.blocks == other.blocks
+            && self.hands_over == other.hands_over
     }
 }
 
@@ -168,8 +178,15 @@ impl Digest for Summarised {
             *self.newest() = NewestDigest::default();
             return IndexDigest.digest(folded, limit, scale);
         }
-        let known = self.newest().read.take().filter(|(known, ..)| *known == key);
-        let (mut log, before) = if let Some((_, log, before)) = known {
+        let known = self.newest().read.take().filter(|(known, ..)| {
+            // Traces come after all messages.
+            *known == key || (self.traces.is_empty() && key.goes_on_from(known))
+        });
+        let (mut log, before) = if let Some((known, mut log, before)) = known {
+            let more = &folded.messages[known.messages.len()..];
+            if !more.is_empty() {
+                Arc::make_mut(&mut log).read(more);
+            }
             (log, before)
         } else {
             let (log, before) = self.read(folded);

@@ -7,7 +7,7 @@ use longhand_core::cut;
 use memchr::memmem;
 use rustc_hash::FxHashSet;
 
-use super::finding::is_of_word;
+use super::finding::{begins_with_one_of, is_of_word};
 
 /// The most characters of a line.
 pub(super) const LINE_CHARS_MAX: usize = 200;
@@ -212,30 +212,43 @@ impl Quotes<'_> {
     }
 }
 
-/// Whether a line has a text for people in quotes: at least three plain words in a row.
+/// Whether a line has a text for people in quotes.
 fn speaks(line: &str) -> bool {
-    const WORDS_MIN: usize = 3;
-    const BYTES_MAX: usize = 300;
     const COMMENTS: &[&str] = &["//", "#", "*", "/*", "--", ";"];
     // A comment may have an apostrophe and words after it.
-    if COMMENTS.iter().any(|mark| line.starts_with(mark)) {
+    if begins_with_one_of(line, COMMENTS) {
         return false;
     }
     let line = without_trailing_comment(line);
+    [b'"', b'\'', b'`'].into_iter().any(|mark| {
+        let mut marks = memchr::memchr_iter(mark, line.as_bytes());
+        while let Some(open) = marks.next() {
+            let close = marks.next().unwrap_or(line.len());
+            if is_speech(&line[open + 1..close]) {
+                return true;
+            }
+        }
+        false
+    })
+}
+
+/// Whether a text has three plain words in a row.
+fn is_speech(text: &str) -> bool {
+    const WORDS_MIN: usize = 3;
+    const BYTES_MAX: usize = 300;
     let is_plain = |word: &str| {
         let word = word.trim_end_matches([',', '.', ':', '!', '?', '…', '\'']);
         !word.is_empty() && word.chars().all(|c| c.is_alphabetic() || c == '\'')
     };
-    ['"', '\'', '`'].into_iter().any(|mark| {
-        line.split(mark).skip(1).step_by(2).filter(|inside| inside.len() < BYTES_MAX).any(
-            |inside| {
-                let mut row = 0;
-                inside.split(' ').any(|word| {
-                    row = if is_plain(word) { row + 1 } else { 0 };
-                    row >= WORDS_MIN
-                })
-            },
-        )
+    // Most texts in quotes are single words.
+    let spaces = memchr::memchr_iter(b' ', text.as_bytes());
+    if text.len() >= BYTES_MAX || spaces.take(WORDS_MIN - 1).count() < WORDS_MIN - 1 {
+        return false;
+    }
+    let mut row = 0;
+    text.split(' ').any(|word| {
+        row = if is_plain(word) { row + 1 } else { 0 };
+        row >= WORDS_MIN
     })
 }
 
