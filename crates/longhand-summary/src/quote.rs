@@ -85,7 +85,7 @@ fn is_plain(byte: u8) -> bool {
 
 /// Whether two bytes are spaces, or begin or end a mark of a chat template.
 fn is_odd_pair(one: u8, two: u8) -> bool {
-    (one == b' ') & (two == b' ') | (one == b'<') & (two == b'|') | (one == b'|') & (two == b'>')
+    matches!((one, two), (b' ', b' ') | (b'<', b'|') | (b'|', b'>'))
 }
 
 /// Like [`line`], in at most `chars_max` characters.
