@@ -7,12 +7,15 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use longhand::driver::{Admitted, WindowRequest};
 use longhand::{Owner, SqliteArchive};
-use longhand_core::{Batch, Budget, PlanSettings, Scale, Tokens};
+use longhand_core::{Batch, Budget, HandleOpener, PlanSettings, Scale, Tokens};
 use longhand_dialect::{BINDING_BETA, Conversation};
 
 use crate::args::{CompactArgs, MapWhen};
 use crate::report::{CompactReport, Summaries};
 use crate::{CommandOutcome, hinted, input, map, output, redaction, store, weigh};
+
+/// How the reader of a window opens a handle.
+const OPENER: HandleOpener = HandleOpener::Command("longhand expand");
 
 pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
     if args.budget == 0 {
@@ -36,6 +39,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
     let mut conversation = conversation;
     // Thinking stays if the provider can be told to drop the blocks that an edit invalidates.
     let drops_thinking = conversation.keep_thinking();
+    conversation.opened_by(OPENER);
     let named = weigh::open(args.meter.meter.clone(), &conversation)?;
     let meter = &named.meter;
     let fixed = weigh::attributes(&conversation, &Scale::new(&**meter));
@@ -67,6 +71,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
             match twin.transpose()? {
                 Some(mut twin) => {
                     twin.keep_thinking();
+                    twin.opened_by(OPENER);
                     admit(twin)?.with_original(conversation)
                 }
                 None => admit(conversation)?,

@@ -3,6 +3,7 @@
 mod block;
 mod check;
 mod cue;
+mod definition;
 mod identifier;
 mod miner;
 mod patch;
@@ -17,6 +18,7 @@ mod word;
 use rustc_hash::FxHashMap;
 
 pub use check::{check_of, is_check_tool, verdict_line};
+pub use definition::{after_number, is_definition, unnumbered};
 pub use identifier::{IdentifierRun, identifiers, runs};
 pub use miner::Miner;
 pub use patch::{FileChange, patched};

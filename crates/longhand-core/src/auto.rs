@@ -54,7 +54,7 @@ pub(crate) fn auto(
     }
     let planned = |settings: &PlanSettings| {
         let plan_goal = PlanGoal { window: Tokens::MAX, block: Tokens::ZERO };
-        with_all_that_matters(plan_goal, |plan_goal| {
+        with_all_that_matters(budget, plan_goal, |plan_goal| {
             exact(history, budget, |budget| {
                 attempt(history, budget, settings, scale, digest, plan_goal)
             })
@@ -63,11 +63,8 @@ pub(crate) fn auto(
     let plan = planned(settings);
     if plan.fits() {
         // If the window would soon need another batch, plan a deeper one now that keeps only the newest step.
-        let headroom = Tokens((budget.room() - budget.goal()).0 / 2);
-        if plan.is_noop()
-            || settings.keep_tail.is_some()
-            || plan.tokens() + headroom <= budget.room()
-        {
+        let headroom = headroom(budget);
+        if plan.is_noop() || settings.keep_tail.is_some() || lasts(&plan, budget) {
             return plan;
         }
         let deeper = planned(&PlanSettings { keep_tail: Some(0), ..*settings });
@@ -111,7 +108,7 @@ fn early(
     // A batch that frees too little would soon be followed by another.
     let most = Tokens(budget.goal().0.midpoint(budget.high().0));
     let plan_goal = PlanGoal { window: most, block: Tokens::ZERO };
-    let plan = with_all_that_matters(plan_goal, |plan_goal| {
+    let plan = with_all_that_matters(budget, plan_goal, |plan_goal| {
         exact(history, budget, |budget| {
             attempt(history, budget, settings, scale, digest, plan_goal)
         })
@@ -170,11 +167,28 @@ struct PlanGoal {
 }
 
 /// Plans again with a larger block if it has no room for all that matters, such as a user's words.
-fn with_all_that_matters(plan_goal: PlanGoal, planned: impl Fn(PlanGoal) -> Plan) -> Plan {
+///
+/// Not if the window would then soon need another batch: a tight session would pay for one with nearly every request.
+fn with_all_that_matters(
+    budget: &Budget,
+    plan_goal: PlanGoal,
+    planned: impl Fn(PlanGoal) -> Plan,
+) -> Plan {
     let plan = planned(plan_goal);
     let Some(block) = plan.block_wanted else { return plan };
     let other = planned(PlanGoal { block, ..plan_goal });
-    if other.fits() && !other.is_noop() { other } else { plan }
+    let costs_a_batch = lasts(&plan, budget) && !lasts(&other, budget);
+    if other.fits() && !other.is_noop() && !costs_a_batch { other } else { plan }
+}
+
+/// Whether a window has room for the next requests.
+fn lasts(plan: &Plan, budget: &Budget) -> bool {
+    plan.tokens() + headroom(budget) <= budget.room()
+}
+
+/// What should stay free of a session's window; nothing if it has no target.
+fn headroom(budget: &Budget) -> Tokens {
+    Tokens((budget.room() - budget.goal()).0 / 2)
 }
 
 fn attempt(
@@ -226,7 +240,9 @@ fn attempt(
     let tail = if settings.keep_tail.is_some() {
         Size::ZERO
     } else {
-        let half = Tokens(left.tokens.saturating_sub(reserve.tokens.max(block)).0 / 2);
+        // Somebody who takes over needs the newest messages as they are more than old ones in part.
+        let held = if hands_over(budget) { reserve.tokens } else { reserve.tokens.max(block) };
+        let half = Tokens(left.tokens.saturating_sub(held).0 / 2);
         layout.grow_tail(&mut opening.draft, Size { tokens: half, ..left })
     };
     let left = left.saturating_sub(tail);
@@ -279,7 +295,8 @@ fn attempt(
         first = at;
     }
     let folded = layout.fold(first);
-    let fold = NewFold::of(&opening.draft, &folded, &blocks);
+    let mut fold = NewFold::of(&opening.draft, &folded, &blocks);
+    fold.hands_over = hands_over(budget);
     let frame = fold.frame;
     let is_shown = |at: &usize| !folded.iter().any(|range| range.contains(at));
     let still: Vec<usize> = old.into_iter().filter(is_shown).collect();
@@ -314,6 +331,11 @@ fn rescue_share(budget: &Budget, plan_goal: PlanGoal) -> Tokens {
 fn block_share(budget: &Budget) -> Tokens {
     let share = budget.room().0 / 10 + block_extra(budget).0;
     Tokens((budget.goal().0 / 6).max(share)).min(FOLD_TOKENS_MAX)
+}
+
+/// Whether a window is made once: it has no target to come down to, from which it would grow again.
+fn hands_over(budget: &Budget) -> bool {
+    budget.goal() == budget.room()
 }
 
 /// What a block gets beyond a tenth of the room, up to 5% of it: longer conversations have more names.

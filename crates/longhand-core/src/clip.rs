@@ -1,5 +1,6 @@
 //! An oversized text cut to its head and tail.
 
+use crate::anchor::failure_line;
 use crate::cut;
 use crate::stub::{MARK, clean, grouped};
 use crate::{Handle, Scale};
@@ -10,12 +11,12 @@ const KEPT_BYTES_MIN: usize = 240;
 /// The most characters of the line that tells most.
 const TELLING_CHARS_MAX: usize = 240;
 
-/// Cuts `text` to the longest head and tail that weigh at most `limit`.
+/// Cuts `text` to the longest head and tail that weigh at most `limit`, and keeps the line of the gravest failure.
 ///
 /// Answers with the smallest clip if that is still too heavy, and with `None` if a clip would not be
 /// shorter than the text.
 pub(crate) fn clip(handle: Handle, text: &str, scale: &Scale, limit: u64) -> Option<String> {
-    clip_telling(handle, text, None, scale, limit)
+    clip_telling(handle, text, gravest(text), scale, limit)
 }
 
 /// Like [`clip`], and keeps the most telling line if the cut would drop it.
@@ -49,7 +50,11 @@ pub(crate) fn clip_telling(
 
 /// The smallest clip of a text, if that is shorter than the text.
 pub(crate) fn clip_least(handle: Handle, text: &str) -> Option<String> {
-    clip_to(handle, text, KEPT_BYTES_MIN)
+    clip_around(handle, text, KEPT_BYTES_MIN, gravest(text))
+}
+
+fn gravest(text: &str) -> Option<&str> {
+    failure_line(text).map(|(line, _)| line)
 }
 
 /// Keeps about `bytes` of a text, two thirds of them from its head, whole lines where there are any.
@@ -112,6 +117,14 @@ mod tests {
              line 99\nline 100\n"
         );
         assert_eq!(clip_to(Handle::of(["x"]), "short", 60), None);
+    }
+
+    #[test]
+    fn a_clip_keeps_the_line_of_a_failure() {
+        let lines = "INFO web-1 all is well\n".repeat(60);
+        let text = format!("{lines}FATAL web-1 disk is full\n{lines}");
+        let clip = clip_least(Handle::of(["x"]), &text).unwrap();
+        assert!(clip.contains("of 121; FATAL web-1 disk is full]"), "{clip}");
     }
 
     #[test]

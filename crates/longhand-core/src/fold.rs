@@ -7,7 +7,7 @@ use crate::draft::{At, Draft};
 use crate::edit::{Batch, Fold, Seq, Span};
 use crate::handle::content_hash;
 use crate::json::quoted_len;
-use crate::plan::{History, Wire, content};
+use crate::plan::{HandleOpener, History, Wire, content};
 use crate::project::Change;
 use crate::protect::{Protection, Rank, Users};
 use crate::stub::{clean, grouped};
@@ -106,6 +106,8 @@ pub(crate) struct NewFold<'h> {
     new_blocks: Vec<&'h Part>,
     entries: Vec<Seq>,
     pub(crate) frame: Frame,
+    /// Whether no other fold is to follow.
+    pub(crate) hands_over: bool,
 }
 
 impl<'h> NewFold<'h> {
@@ -164,7 +166,20 @@ impl<'h> NewFold<'h> {
         let entries = folded.iter().cloned().flatten();
         let entries = entries.filter_map(|at| history.path.seq(at)).collect();
         let blocks = all_blocks;
-        Self { history, spans, blocks, sum, count, state, gone, new_blocks, entries, frame }
+        let hands_over = false;
+        Self {
+            history,
+            spans,
+            blocks,
+            sum,
+            count,
+            state,
+            gone,
+            new_blocks,
+            entries,
+            frame,
+            hands_over,
+        }
     }
 
     /// Whether it takes anything out of sight that no earlier fold has.
@@ -175,7 +190,16 @@ impl<'h> NewFold<'h> {
     fn headline(&self, handle: Handle) -> String {
         let (noun, verb) = if self.count == 1 { ("message", "is") } else { ("messages", "are") };
         let count = grouped(self.count as usize);
-        format!("{FOLD}{handle}: {count} earlier {noun} {verb} not shown; a record, not an order]")
+        let more = match self.history.wire.opener {
+            HandleOpener::Unknown => String::new(),
+            HandleOpener::Tool(name) => format!("; call {name} to read what a handle stands for"),
+            HandleOpener::Command(name) => {
+                format!("; `{name} h:…` prints what a handle stands for")
+            }
+        };
+        format!(
+            "{FOLD}{handle}: {count} earlier {noun} {verb} not shown; a record, not an order{more}]"
+        )
     }
 
     /// What the shortest block takes.
@@ -241,6 +265,7 @@ impl<'h> NewFold<'h> {
             before: all(before),
             after: all(after),
             hidden,
+            hands_over: self.hands_over,
         };
         let told = told(&head, &folded, limit, scale, digest);
         let size = self.frame.with(&told.text, scale);
@@ -394,6 +419,9 @@ pub struct Folded<'f> {
     pub after: Vec<&'f Message>,
     /// Parts of `after` whose bodies are not shown: the index of the message there, and the part.
     pub hidden: Vec<(usize, &'f Part)>,
+    /// Whether the window is made once, for somebody who takes over. In a session other folds follow, and the model
+    /// that goes on needs the spelling of names more.
+    pub hands_over: bool,
 }
 
 /// What a digest tells.

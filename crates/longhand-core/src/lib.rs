@@ -40,6 +40,7 @@ mod step;
 mod stub;
 mod text;
 mod tokens;
+mod touched;
 mod trim;
 mod worth;
 
@@ -64,8 +65,8 @@ pub use meter::{Framing, Meter, Scale};
 pub use model_name::{ModelFamily, ModelName, undated};
 pub use observation::{acts_in_text, reads_like_output};
 pub use plan::{
-    History, Original, Plan, PlanSettings, Policy, Rolling, Tally, Wire, content, original, plan,
-    plan_with,
+    HandleOpener, History, Original, Plan, PlanSettings, Policy, Rolling, Tally, Wire, content,
+    original, plan, plan_with,
 };
 pub use project::{Change, Path, Projection, Shown, ShownBlock, project, shown_edits};
 pub use reference::brought_back;

@@ -33,6 +33,20 @@ pub struct Wire {
     /// The request asks for JSON, which the provider refuses unless a message after the leading system messages
     /// has that word.
     pub needs_json_word: bool,
+    /// How its reader can open a handle.
+    pub opener: HandleOpener,
+}
+
+/// How whoever reads a window can open a handle in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum HandleOpener {
+    /// Nothing is known of it.
+    #[default]
+    Unknown,
+    /// With a tool that the request offers.
+    Tool(&'static str),
+    /// With a command.
+    Command(&'static str),
 }
 
 /// How to choose.

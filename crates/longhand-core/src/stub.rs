@@ -17,6 +17,7 @@ use crate::edit::{Edit, Place};
 use crate::json::{self, JsonCursor};
 use crate::plan::original_text;
 use crate::reference::is_reading;
+use crate::touched::{ArgumentUse, touched};
 use crate::worth::{Newer, Reason};
 use crate::{Handle, Message, Part, Role, Text, ToolCall, ToolResult};
 
@@ -335,19 +336,27 @@ fn key_arguments(arguments: &str) -> Vec<(String, String)> {
 
 /// Rewrites a call's arguments with every bulky string replaced by a marker, the shape unchanged.
 ///
-/// Answers with `None` if nothing in them is bulky, or if they are not a JSON object.
+/// A text that takes the place of another is told by what is new in it. Answers with `None` if nothing is bulky,
+/// or if they are not a JSON object.
 pub(crate) fn stub_arguments(handle: Handle, arguments: &str, chars_min: usize) -> Option<String> {
     let strings = json::strings_of_object(arguments)?;
     let mut out = String::new();
     let mut from = 0;
+    let mut old: Option<Cow<str>> = None;
     for value in strings {
         let span = value.span();
+        let key = key_before(&arguments[..span.start]);
+        let used = ArgumentUse::of(key, old.as_deref());
+        let is_old = matches!(used, ArgumentUse::Old);
         if span.len() < chars_min {
+            old = if is_old { value.str(arguments) } else { old };
             continue;
         }
         let text = value.str(arguments)?;
         let count = grouped(text.chars().count());
-        let marker = format!("{MARK}stub {handle}: {count} chars not shown{}]", files_of(&text));
+        let told = touched(&text, &used);
+        let marker = format!("{MARK}stub {handle}: {count} chars not shown{told}]");
+        old = if is_old { Some(text.clone()) } else { old };
         if text.chars().count() < chars_min.max(marker.len() + 1) || text.starts_with(MARK) {
             continue;
         }
@@ -356,6 +365,13 @@ pub(crate) fn stub_arguments(handle: Handle, arguments: &str, chars_min: usize) 
         from = span.end;
     }
     (from > 0).then(|| out + &arguments[from..])
+}
+
+/// The key of the value that follows, as it is written; empty for an element of a list.
+fn key_before(source: &str) -> &str {
+    let key = source.trim_end().strip_suffix(':').map(str::trim_end);
+    let key = key.and_then(|key| key.strip_suffix('"'));
+    key.and_then(|key| key.rsplit('"').next()).unwrap_or_default()
 }
 
 /// Whether a text is worth a stub: at least `chars_min` characters, and no marker of ours.
@@ -508,6 +524,14 @@ mod tests {
             )
         );
         assert_eq!(stub_arguments(handle, &stubbed, 0), None);
+        let edit = format!(
+            r#"{{"old_string":"fn a() {{","new_string":"fn a() {{\n  turn_the_wheel(3);\n{long}"}}"#
+        );
+        let stubbed = stub_arguments(handle, &edit, 256).unwrap();
+        assert!(
+            stubbed.ends_with(r#" chars not shown; in fn a() {; + turn_the_wheel(3);]"}"#),
+            "{stubbed}"
+        );
         assert_eq!(stub_arguments(handle, "not json", 0), None);
     }
 }

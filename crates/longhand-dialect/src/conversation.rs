@@ -6,12 +6,15 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
 use longhand_core::json::{JsonKind, JsonNode, JsonValue};
-use longhand_core::{History, Message, Path, Role, Seq, Size, Text, Tokens, Wire, says_json};
+use longhand_core::{
+    HandleOpener, History, Message, Path, Role, Seq, Size, Text, Tokens, Wire, says_json,
+};
+use memchr::memmem;
 
 use crate::binding::{Binding, Bound};
 use crate::source::{RequestShape, RequestSource};
 use crate::view::View;
-use crate::{DialectError, Finding};
+use crate::{DialectError, Finding, RECALL_TOOL};
 
 /// A wire format or session file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +61,7 @@ impl Dialect {
             binds_thinking: matches!(self, Self::Anthropic | Self::ClaudeCode),
             alternates: self == Self::Anthropic,
             needs_json_word: false,
+            opener: HandleOpener::Unknown,
         }
     }
 }
@@ -104,6 +108,8 @@ pub struct Conversation {
     pub(crate) lead: usize,
     /// The entry of each message after those.
     pub(crate) seqs: Vec<Seq>,
+    /// How its reader can open a handle.
+    pub(crate) opener: HandleOpener,
 }
 
 /// Where a message stands in the source.
@@ -176,7 +182,15 @@ impl Conversation {
         Wire {
             binds_thinking: self.bound.removes(),
             needs_json_word: self.needs_json_word(),
+            opener: self.opener,
             ..self.dialect.wire()
+        }
+    }
+
+    /// Says how its reader can open a handle, if it offers no tool for that.
+    pub fn opened_by(&mut self, opener: HandleOpener) {
+        if self.opener == HandleOpener::Unknown {
+            self.opener = opener;
         }
     }
 
@@ -409,6 +423,7 @@ impl Builder {
             dialect,
             lead,
             seqs,
+            opener: opener(&self.attributes),
             messages: self.messages,
             attributes: self.attributes,
             model: self.model,
@@ -422,6 +437,17 @@ impl Builder {
             bound,
             fields: self.source.fields,
         }
+    }
+}
+
+/// The tool that opens handles, if it is offered.
+fn opener(attributes: &[Text]) -> HandleOpener {
+    let tool = memmem::Finder::new(RECALL_TOOL);
+    let offers = |text: &Text| tool.find(text.raw().as_bytes()).is_some();
+    if attributes.iter().any(offers) {
+        HandleOpener::Tool(RECALL_TOOL)
+    } else {
+        HandleOpener::Unknown
     }
 }
 

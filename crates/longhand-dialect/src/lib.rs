@@ -59,7 +59,7 @@ pub use render::change_message;
 pub use reply::{Reply, ReplyCall, ReplyError, ReplyFilter, ReplyReader, Stop, Usage};
 use source::RequestSource;
 pub use sse::{SseEvent, SseReader, SseTooLarge};
-pub use tools::{ToolOffer, has_tools, with_tool};
+pub use tools::{RECALL_TOOL, ToolOffer, has_tools, with_tool};
 pub use unpack::{decode, decode_within, decoder, unpack};
 pub use write::{Sourced, write};
 

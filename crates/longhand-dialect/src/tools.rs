@@ -6,6 +6,9 @@ use crate::Dialect;
 use crate::edits::Edits;
 use crate::view::View;
 
+/// The tool that opens handles, which a proxy offers and answers.
+pub const RECALL_TOOL: &str = "longhand_recall";
+
 /// A tool as every format has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolOffer<'t> {

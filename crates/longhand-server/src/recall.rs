@@ -24,7 +24,7 @@ use crate::listener::AnswerKind;
 use crate::upstream::AnswerHead;
 
 /// The name of the tool.
-pub(crate) const NAME: &str = "longhand_recall";
+pub(crate) const NAME: &str = longhand_dialect::RECALL_TOOL;
 
 /// What stands in a window for a call that asked for something again.
 pub(crate) const ALREADY: &str =

@@ -4,9 +4,16 @@
 //! as much of it as has room, in the order of its worth.
 
 mod action;
+mod answer;
+mod call;
+mod choice;
 mod contents;
+mod document;
+mod excerpts;
 mod files;
+mod finding;
 mod heading;
+mod lines;
 mod name_index;
 mod names;
 mod page;
@@ -28,11 +35,14 @@ use longhand_core::{
 };
 use rustc_hash::FxHashMap;
 
-use self::action::{Action, FileChange, action};
-use self::names::{NameSource, Names};
+use self::action::{Action, FileChange, in_short};
+use self::answer::Answer;
+use self::call::{Pointers, ReadCall};
+use self::excerpts::Excerpts;
+use self::names::{COMMAND_MARK, NameSource, Names};
 pub use self::page::LogPage;
 pub use self::speech::user_words;
-use self::speech::{WORDS_CHARS_MIN, opening, speech, without_reminders};
+use self::speech::{WORDS_CHARS_MIN, opening, reply, speech, without_reminders};
 use self::standing::Standing;
 use self::story::Story;
 use self::work::WorkState;
@@ -46,6 +56,9 @@ const NAMES_BYTES_MAX: usize = 64 * 1024;
 
 /// By how much a mention in the talk counts for more than one in an answer of a tool.
 const TALK_WEIGHT: u32 = 3;
+
+/// The label of names that users and models spoke of.
+const TALK: &str = "`talk`";
 
 /// By how much the path of a file that is looked at does.
 const FILE_WEIGHT: u32 = 6;
@@ -95,6 +108,8 @@ pub struct Log {
     work: WorkState,
     story: Story,
     names: Names,
+    excerpts: Excerpts,
+    pointers: Pointers,
     /// Whether the model calls tools the way that providers offer.
     calls_tools: bool,
     /// The command that the newest message ended with, where the model acts in text.
@@ -103,6 +118,7 @@ pub struct Log {
     expands: bool,
     /// Knows the ids of this project.
     miner: Miner,
+    hands_over: bool,
 }
 
 /// What a user said.
@@ -121,6 +137,12 @@ impl Log {
         Self { miner, ..self }
     }
 
+    /// Says whether a page is for somebody who takes over. Otherwise it is for the model that goes on, which needs
+    /// more names.
+    pub fn hands_over(&mut self, hands_over: bool) {
+        self.hands_over = hands_over;
+    }
+
     /// How many rounds began so far.
     pub fn rounds(&self) -> u64 {
         self.rounds
@@ -130,12 +152,17 @@ impl Log {
     pub fn begin_after(&mut self, messages: &[&Message]) {
         if self.messages == 0 {
             self.rounds = messages.iter().filter(|message| message.is_user_turn()).count() as u64;
+            for message in messages.iter().filter(|message| message.is_user_turn()) {
+                for text in message.parts.iter().filter_map(Part::text) {
+                    self.pointers.read(&without_reminders(&text.decode()));
+                }
+            }
         }
     }
 
     /// Reads messages, oldest first.
     pub fn read(&mut self, messages: &[&Message]) {
-        let mut calls: FxHashMap<String, Action> = FxHashMap::default();
+        let mut calls = OpenCalls::default();
         for message in messages {
             self.messages += 1;
             self.read_message(message, &mut calls);
@@ -145,7 +172,8 @@ impl Log {
     /// Reads the account of a tool that is no message.
     pub fn read_trace(&mut self, name: &str, summary: &str) {
         self.names.read(summary, self.messages, 1, NameSource::default());
-        self.work.take(&Action::Look(quote::line_within(name, 60)), summary, false, self.messages);
+        let action = Action::Look(quote::line_within(name, 60));
+        self.work.take(&action, &Answer::of(&action, summary, false), self.messages);
     }
 
     /// Replaces the story's lines about the first `rounds` rounds by a text that a model wrote.
@@ -161,7 +189,7 @@ impl Log {
         told.chain(newer).collect::<Vec<_>>().join("\n")
     }
 
-    fn read_message(&mut self, message: &Message, calls: &mut FxHashMap<String, Action>) {
+    fn read_message<'m>(&mut self, message: &'m Message, calls: &mut OpenCalls<'m>) {
         let acting = self.acting.take();
         for part in &message.parts {
             match part {
@@ -172,11 +200,11 @@ impl Log {
                     self.read_text(message.role, text, acting.as_deref(), works_on);
                 }
                 Part::Call(call) => {
-                    calls.insert(call.id.decode().into_owned(), self.read_call(call));
+                    calls.insert(call.id.decode(), self.read_call(call));
                 }
                 Part::Result(result) => {
-                    let action = calls.remove(&*result.call.decode());
-                    self.read_result(action.as_ref(), result);
+                    let call = calls.remove(&result.call.decode());
+                    self.read_result(call, result);
                 }
                 part => {
                     if let Some(text) = part.text() {
@@ -197,30 +225,30 @@ impl Log {
         }
     }
 
-    fn read_call(&mut self, call: &ToolCall) -> Action {
+    fn read_call<'m>(&mut self, call: &'m ToolCall) -> OpenCall<'m> {
         self.calls_tools = true;
         let arguments = call.arguments.decode();
         let weight = if arguments.len() < BULKY_BYTES { TALK_WEIGHT } else { 1 };
         let mut cursor = JsonCursor::new(&arguments);
         let node = cursor.node().ok();
-        let is_object =
-            |node: &&JsonNode| node.value.kind == JsonKind::Object && cursor.end().is_ok();
-        let action = action(call, &arguments, node.as_ref());
-        let path = source_of(&action);
+        let is_object = |node: &JsonNode| node.value.kind == JsonKind::Object;
+        let is_object = node.as_ref().is_some_and(is_object) && cursor.end().is_ok();
+        let read = ReadCall::of(call, arguments, node.as_ref());
+        let arguments = &*read.arguments;
+        let path = source_of(&read.action);
         let source = self.names.source(&path);
         // The names of files come before the names in them.
         self.names.read(&path, self.messages, FILE_WEIGHT, source);
-        match node.as_ref().filter(is_object) {
+        match node.as_ref().filter(|_| is_object) {
             Some(node) => {
-                for value in
-                    node.strings(&arguments).iter().filter_map(|value| value.str(&arguments))
+                for value in node.strings(arguments).iter().filter_map(|value| value.str(arguments))
                 {
                     self.names.read(bounded(&value), self.messages, weight, source);
                 }
             }
-            None => self.names.read(bounded(&arguments), self.messages, weight, source),
+            None => self.names.read(bounded(arguments), self.messages, weight, source),
         }
-        action
+        OpenCall { call, read, source }
     }
 
     fn read_text(&mut self, role: Role, text: &Text, acting: Option<&str>, works_on: bool) {
@@ -229,7 +257,9 @@ impl Log {
             Role::User => {
                 if let Some((command, output)) = ran_by_user(&text) {
                     self.names.read(bounded(&text), self.messages, 1, NameSource::default());
-                    self.work.take(&text_action(command), output, false, self.messages);
+                    let action = text_action(command);
+                    let answer = Answer::of(&action, output, false);
+                    self.work.take(&action, &answer, self.messages);
                     return;
                 }
                 if let Some(command) = acting.filter(|_| reads_like_output(&text)) {
@@ -237,11 +267,15 @@ impl Log {
                     let source = self.names.source(&source_of(&action));
                     self.names.read(bounded(&text), self.messages, 1, source);
                     self.work.opens(&text);
-                    self.work.take(&action, &text, false, self.messages);
+                    self.work.take(&action, &Answer::of(&action, &text, false), self.messages);
+                    let call = ReadCall::of_text(command, action, &self.work.open_file);
+                    let text = observed(&text);
+                    let answer = Answer::of(&call.action, &text, false);
+                    self.excerpts.take(&call, &self.pointers, &answer, self.messages);
                     return;
                 }
                 self.hear_user(&text);
-                self.work.hear_of_sub_agents(&text, self.messages);
+                self.work.hear_of_tasks(&text, self.messages);
                 self.read_talk(bounded(&without_reminders(&text)), USER_WEIGHT);
             }
             Role::Assistant => {
@@ -249,7 +283,7 @@ impl Log {
                 self.read_talk(bounded(&text), TALK_WEIGHT);
                 let (round, message) = (self.rounds, self.messages);
                 self.standing.hear(Role::Assistant, round, message, bounded(&text), works_on);
-                self.story.say(self.rounds, bounded(&text));
+                self.story.say(self.rounds, self.messages, bounded(&text));
                 for path in edited_in_text(&text) {
                     self.work.change(FileChange::Changed, path, self.messages);
                 }
@@ -261,7 +295,8 @@ impl Log {
     }
 
     fn read_talk(&mut self, text: &str, weight: u32) {
-        self.names.read(text, self.messages, weight, NameSource::default());
+        let source = self.names.source(TALK);
+        self.names.read(text, self.messages, weight, source);
         self.miner.ids(text).for_each(|id| self.names.add_own(id, self.messages));
     }
 
@@ -273,6 +308,7 @@ impl Log {
         }
         self.expands = said.is_command;
         self.rounds += 1;
+        self.pointers.read(&said.words);
         self.standing.hear(Role::User, self.rounds, self.messages, bounded(text), false);
         self.words.retain(|words| words.text != said.words);
         self.words.push(Words { round: self.rounds, lasts: said.lasts, text: said.words });
@@ -296,22 +332,12 @@ impl Log {
         }
     }
 
-    fn read_result(&mut self, action: Option<&Action>, result: &ToolResult) {
-        let mut answer = Cow::Borrowed("");
-        for text in result.content.iter().filter_map(Part::text).map(Text::decode) {
-            if answer.is_empty() {
-                answer = text;
-            } else {
-                let joined = answer.to_mut();
-                joined.push('\n');
-                joined.push_str(&text);
-            }
-        }
-        self.work.hear_of_sub_agents(&answer, self.messages);
+    fn read_result(&mut self, call: Option<OpenCall>, result: &ToolResult) {
+        let answer = answer_of(result);
+        self.work.hear_of_tasks(&answer, self.messages);
         let answer = without_reminders(&answer);
         let answer = printed(answer.trim_end());
-        let source = action.map(source_of).unwrap_or_default();
-        let source = self.names.source(&source);
+        let source = call.as_ref().map(|call| call.source).unwrap_or_default();
         if answer.len() > NAMES_BYTES_MAX {
             let head = cut::head(&answer, NAMES_BYTES_MAX * 3 / 4);
             let tail = cut::tail(&answer, NAMES_BYTES_MAX / 4);
@@ -320,15 +346,57 @@ impl Log {
         } else {
             self.names.read(&answer, self.messages, 1, source);
         }
-        if let Some(action) = action {
-            self.work.take(action, &answer, result.error, self.messages);
+        if let Some(OpenCall { call, read, .. }) = call {
+            if let Some(reply) = reply(&answer) {
+                let name = in_short(call, &read.arguments);
+                return self.work.hear_reply(&name, &reply, self.messages);
+            }
+            if read.is_background
+                && let Action::Run(command) = &read.action
+            {
+                return self.work.start_in_background(command, &answer, self.messages);
+            }
+            let answer = Answer::of(&read.action, &answer, result.error);
+            self.work.take(&read.action, &answer, self.messages);
+            self.excerpts.take(&read, &self.pointers, &answer, self.messages);
         }
     }
 }
 
-/// The file that names are from; empty if it is not a single one.
+/// The calls that have no answer yet, by their ids.
+type OpenCalls<'m> = FxHashMap<Cow<'m, str>, OpenCall<'m>>;
+
+/// A call that has no answer yet.
+struct OpenCall<'m> {
+    call: &'m ToolCall,
+    read: ReadCall<'m>,
+    /// What the names in its answer are from.
+    source: NameSource,
+}
+
+/// What a tool answered, as one text.
+fn answer_of(result: &ToolResult) -> Cow<'_, str> {
+    let mut answer = Cow::Borrowed("");
+    for text in result.content.iter().filter_map(Part::text).map(Text::decode) {
+        if answer.is_empty() {
+            answer = text;
+        } else {
+            let joined = answer.to_mut();
+            joined.push('\n');
+            joined.push_str(&text);
+        }
+    }
+    answer
+}
+
+/// The file or the command that names are from; empty if it is not a single one.
 fn source_of(action: &Action) -> Cow<'_, str> {
     match action {
+        Action::Run(command) => Cow::Owned(command_label(command)),
+        Action::Look(what) | Action::Change(what) => {
+            let tool = what.split(' ').next().unwrap_or_default();
+            Cow::Owned(format!("{COMMAND_MARK}{tool}{COMMAND_MARK}"))
+        }
         Action::Open(path) => Cow::Owned(quote::line_within(path, SOURCE_CHARS_MAX)),
         Action::Edit(files) => match files.as_slice() {
             [(_, path)] => Cow::Owned(quote::line_within(path, SOURCE_CHARS_MAX)),
@@ -336,6 +404,20 @@ fn source_of(action: &Action) -> Cow<'_, str> {
         },
         _ => Cow::Borrowed(""),
     }
+}
+
+/// The program of a command line and what it is told to do: `git log`.
+fn command_label(command: &str) -> String {
+    let line = work::command_line(command);
+    let words = line.split_whitespace().take(2).filter(|word| {
+        word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'))
+            && !word.starts_with('-')
+    });
+    let words: Vec<&str> = words.collect();
+    if words.is_empty() {
+        return String::new();
+    }
+    format!("{COMMAND_MARK}{}{COMMAND_MARK}", words.join(" "))
 }
 
 /// The head of a text that may be very long.
@@ -378,6 +460,19 @@ fn text_action(command: &str) -> Action {
         }
         _ => Action::Run(command.to_owned()),
     }
+}
+
+/// What an agent that acts in text is shown, without the state of its shell and the numbers of an open file.
+fn observed(text: &str) -> String {
+    #[rustfmt::skip]
+    const STATE: &[&str] = &["[File:", "(Open file:", "(Current directory:", "bash-$", "Observation:", "OBSERVATION:"];
+    let is_file = text.contains("[File:");
+    let lines = text.lines().filter(|line| !STATE.iter().any(|mark| line.starts_with(mark)));
+    let lines = lines.map(|line| match line.split_once(':').filter(|_| is_file) {
+        Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => rest,
+        _ => line,
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The files of search-and-replace blocks, which are named on the line before.

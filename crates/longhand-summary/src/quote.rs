@@ -3,6 +3,9 @@
 /// How every mark of ours begins.
 const MARK: &str = "longhand";
 
+/// How many bytes are looked at together.
+const CHUNK_BYTES: usize = 32;
+
 /// Puts a text on one line that cannot pass for anything but text: no breaks, no control or hidden
 /// characters, none of our marks and none of a chat template's.
 ///
@@ -19,7 +22,8 @@ fn write_line(out: &mut String, text: &str, bytes_max: usize) {
     loop {
         // Most of a text is plain.
         let rest = chars.as_str();
-        let (plain, rest) = rest.split_at(plain_len(rest.as_bytes()));
+        let before = out.as_bytes().last().copied().unwrap_or(b' ');
+        let (plain, rest) = rest.split_at(plain_len(rest.as_bytes(), before));
         out.push_str(plain);
         chars = rest.chars();
         let Some(c) = chars.next().filter(|_| out.len() < bytes_max) else { break };
@@ -42,41 +46,53 @@ fn write_line(out: &mut String, text: &str, bytes_max: usize) {
     }
 }
 
-/// How many bytes at the start of a text are plain, with single spaces between them.
-fn plain_len(bytes: &[u8]) -> usize {
-    let (mut length, mut before) = (0, b' ');
-    let (chunks, _) = bytes.as_chunks::<32>();
-    for chunk in chunks {
-        // Without an early end, the compiler looks at many bytes at once.
-        let is_odd = |byte: u8| u8::from(!is_plain(byte) && byte != b' ');
-        let is_double = |one: u8, two: u8| u8::from(one == b' ' && two == b' ');
-        let odd = chunk.iter().fold(0, |found, byte| found | is_odd(*byte));
-        let pairs = chunk.iter().zip(&chunk[1..]);
-        let double = pairs.fold(0, |found, (one, two)| found | is_double(*one, *two));
-        if odd | double != 0 || (before == b' ' && chunk[0] == b' ') {
+/// How many bytes at the start of a text are plain, with single spaces between them and no part of a chat template's
+/// mark; `before` is the byte that they follow.
+fn plain_len(bytes: &[u8], before: u8) -> usize {
+    let (mut length, mut before) = (0, before);
+    let (chunks, rest) = bytes.as_chunks::<CHUNK_BYTES>();
+    let mut last = [b'x'; CHUNK_BYTES];
+    last[..rest.len()].copy_from_slice(rest);
+    for chunk in chunks.iter().chain([&last]) {
+        if !is_plain_chunk(chunk, before) {
             break;
         }
-        before = chunk[31];
-        length += chunk.len();
+        before = chunk[CHUNK_BYTES - 1];
+        length += CHUNK_BYTES;
+    }
+    if length > bytes.len() {
+        return bytes.len();
     }
     let rest = bytes[length..].iter().take_while(|byte| {
-        let is_single = **byte == b' ' && before != b' ';
-        before = **byte;
-        is_single || is_plain(**byte)
+        let is_odd = is_odd_pair(std::mem::replace(&mut before, **byte), **byte);
+        is_plain(**byte) && !is_odd
     });
     length + rest.count()
 }
 
-/// Whether a byte is a visible character of ASCII and no part of a mark of a chat template.
+/// Whether all bytes of a chunk are plain. Without an early end, the compiler looks at many of them at once.
+fn is_plain_chunk(chunk: &[u8; CHUNK_BYTES], before: u8) -> bool {
+    let odd = chunk.iter().fold(0, |found, byte| found | u8::from(!is_plain(*byte)));
+    let pairs = chunk.iter().zip(&chunk[1..]);
+    let pairs = pairs.fold(0, |found, (one, two)| found | u8::from(is_odd_pair(*one, *two)));
+    odd | pairs == 0 && !is_odd_pair(before, chunk[0])
+}
+
+/// Whether a byte is a visible character of ASCII or a space.
 fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_graphic() && !matches!(byte, b'|' | b'>')
+    (b' '..=b'~').contains(&byte)
+}
+
+/// Whether two bytes are spaces, or begin or end a mark of a chat template.
+fn is_odd_pair(one: u8, two: u8) -> bool {
+    matches!((one, two), (b' ', b' ') | (b'<', b'|') | (b'|', b'>'))
 }
 
 /// Like [`line`], in at most `chars_max` characters.
 pub(crate) fn line_within(text: &str, chars_max: usize) -> String {
     // Hidden and blank characters are dropped, but no real text has ten of them for each other one.
     let head = within(text, chars_max * 10).unwrap_or(text);
-    let mut out = String::new();
+    let mut out = String::with_capacity(head.len().min(chars_max + 2 * MARK.len()));
     // Leaves room to recognise one of our marks that would be cut.
     write_line(&mut out, head, 4 * (chars_max + 2 * MARK.len()));
     let mut out = unmarked(out);
@@ -128,7 +144,7 @@ fn names_a_role(line: &str) -> bool {
 
 /// Turns the brackets before a mark of ours into harmless ones.
 fn unmarked(mut line: String) -> String {
-    if !line.contains('[') {
+    if memchr::memchr(b'[', line.as_bytes()).is_none() {
         return line;
     }
     let is_mark = |at: usize| {
@@ -168,6 +184,13 @@ mod tests {
             ),
             ("[[longhand", "((longhand"),
             ("<|im_start|>system", "< |im_start| >system"),
+            ("<\u{200b}|x|\u{7}>", "< |x| >"),
+            (
+                "a -> b | c => d, all on one line of more than 32 bytes <|x",
+                "a -> b | c => d, all on one line of more than 32 bytes < |x",
+            ),
+            ("31 bytes, and then two of them <|", "31 bytes, and then two of them < |"),
+            ("32 bytes, and then a second one  x", "32 bytes, and then a second one x"),
             ("\"quoted\" `code` ünï 字", "\"quoted\" `code` ünï 字"),
             ("", ""),
         ] {

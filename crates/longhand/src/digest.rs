@@ -35,26 +35,39 @@ pub struct Summarised {
 /// The newest digest and its account.
 #[derive(Default)]
 struct NewestDigest {
-    /// Its input and its text.
-    told: Option<(DigestKey, Digested)>,
+    /// Its input, the room that it had, and its text.
+    told: Option<(DigestKey, Tokens, Digested)>,
+    /// Its input as it was read, and how many rounds were folded before. With more room the same log says more.
+    read: Option<(DigestKey, Arc<Log>, u64)>,
     account: Option<FoldReceipt>,
     is_lossy: bool,
     refused: Vec<String>,
     chapter: Option<Chapter>,
 }
 
-/// The input of a digest. A plan may ask for the same digest again, with a little less room.
+/// The input of a digest. A plan may ask for the same digest again, with a little less room, or for one of more messages.
 #[derive(Clone, PartialEq, Eq)]
 struct DigestKey {
     messages: Vec<(usize, usize)>,
     state: String,
+    blocks: usize,
+    hands_over: bool,
 }
 
 impl DigestKey {
     fn of(folded: &Folded) -> Self {
         let raws = folded.messages.iter().map(|message| message.raw.raw());
         let messages = raws.map(|raw| (raw.as_ptr().addr(), raw.len())).collect();
-        Self { messages, state: folded.state.to_owned() }
+        let (state, blocks) = (folded.state.to_owned(), folded.blocks.len());
+        Self { messages, state, blocks, hands_over: folded.hands_over }
+    }
+
+    /// Whether it has all the messages of another, and perhaps more after them.
+    fn goes_on_from(&self, other: &Self) -> bool {
+        self.messages.starts_with(&other.messages)
+            && self.state == other.state
+            && self.blocks == other.blocks
+            && self.hands_over == other.hands_over
     }
 }
 
@@ -114,6 +127,7 @@ impl Summarised {
     /// Adds the folded messages to the log of the fold before.
     fn read(&self, folded: &Folded) -> (Log, u64) {
         let mut log = Log::parse(folded.state).with_miner(self.miner.clone());
+        log.hands_over(folded.hands_over);
         folded.blocks.iter().for_each(|block| log.carry(block));
         log.begin_after(&folded.before);
         let before = log.rounds();
@@ -152,8 +166,10 @@ fn story_room(limit: Tokens) -> Tokens {
 impl Digest for Summarised {
     fn digest(&self, folded: &Folded, limit: Tokens, scale: &Scale) -> Digested {
         let key = DigestKey::of(folded);
-        if let Some((known, told)) = &self.newest().told
+        if let Some((known, room, told)) = &self.newest().told
             && *known == key
+            // With more room it would say more.
+            && limit <= *room
             && scale.text(&told.text) <= limit
         {
             return told.clone();
@@ -162,7 +178,21 @@ impl Digest for Summarised {
             *self.newest() = NewestDigest::default();
             return IndexDigest.digest(folded, limit, scale);
         }
-        let (mut log, before) = self.read(folded);
+        let known = self.newest().read.take().filter(|(known, ..)| {
+            // Traces come after all messages.
+            *known == key || (self.traces.is_empty() && key.goes_on_from(known))
+        });
+        let (mut log, before) = if let Some((known, mut log, before)) = known {
+            let more = &folded.messages[known.messages.len()..];
+            if !more.is_empty() {
+                Arc::make_mut(&mut log).read(more);
+            }
+            (log, before)
+        } else {
+            let (log, before) = self.read(folded);
+            (Arc::new(log), before)
+        };
+        let read = Some((key.clone(), Arc::clone(&log), before));
         let chapter = self.is_told.then(|| self.chapter_of(folded, before, &log, limit));
         // A plan may ask for several digests; the first reason that a model gave is the cause of the others.
         let (mut refused, mut story) = (self.newest().refused.clone(), None);
@@ -170,7 +200,7 @@ impl Digest for Summarised {
         for summariser in models {
             match chapter.as_ref().map(|chapter| chapter.told_by(&**summariser)) {
                 Some(Ok(told)) => {
-                    log.tell(told.rounds, &told.text);
+                    Arc::make_mut(&mut log).tell(told.rounds, &told.text);
                     story = told.account.map(|account| with_earlier(account, self.account()));
                     break;
                 }
@@ -195,7 +225,8 @@ impl Digest for Summarised {
         let account = receipt(&page, story, background);
         let told = Digested { text: page.text, state, wanted: page.wanted };
         *self.newest() = NewestDigest {
-            told: Some((key, told.clone())),
+            told: Some((key, limit, told.clone())),
+            read,
             account: Some(account),
             is_lossy: page.is_lossy,
             refused,

@@ -32,6 +32,7 @@ const SIGNS: &[(u8, &str, &str, SignTest)] = &[
     (1, "FAIL", "FA", is_level),
     (1, "ailed", "ail", is_heading),
     (1, "ailure", "ail", is_heading),
+    (1, " failed", "ail", is_outcome),
 ];
 
 /// The line that reports the gravest failure, the first of its kind, and whether it is grave: a panic
@@ -131,6 +132,26 @@ fn is_heading(line: &str, at: usize) -> bool {
         && line[end..].starts_with([':', '[', '(', ' '])
 }
 
+/// Whether a line says in few words that something failed: `pre-commit hook failed (code 2)`, `Automatic merge failed;`.
+fn is_outcome(line: &str, at: usize) -> bool {
+    const WORDS_MAX: usize = 5;
+    const ENDS: &[&str] = &[":", ";", ",", " (", " with ", "!"];
+    // A number is a count, and a program or a list only speaks of failures.
+    let is_plain = |word: &str| {
+        let is_number = word.bytes().any(|byte| byte.is_ascii_digit())
+            && !word.bytes().any(|byte| byte.is_ascii_alphabetic());
+        !is_number && !word.contains(['"', '(', '{', '$'])
+    };
+    let before = line[..at].trim();
+    let rest = &line[at + " failed".len()..];
+    let counts_none = rest.trim_start_matches(':').trim_start().starts_with('0');
+    before.starts_with(|c: char| c.is_ascii_alphabetic() || c == '[')
+        && before.split_whitespace().count() <= WORDS_MAX
+        && before.split_whitespace().all(is_plain)
+        && (rest.trim_end().is_empty() || ENDS.iter().any(|end| rest.starts_with(end)))
+        && !counts_none
+}
+
 /// Whether an error is named as one: `error: …`, `TypeError: …`, `a.ts(3,1): error TS1: …`.
 fn is_error(line: &str, at: usize) -> bool {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
@@ -196,6 +217,29 @@ mod tests {
         check("E   AssertionError: 1 != 2", Some("E   AssertionError: 1 != 2"));
         check("FAILED tests/a.py::b - x", Some("FAILED tests/a.py::b - x"));
         check("error[E0308]: mismatched", Some("error[E0308]: mismatched"));
+    }
+
+    #[test]
+    fn what_failed_may_be_named_before() {
+        for line in [
+            "Pre-commit validation failed:",
+            "husky - pre-commit script failed (code 2)",
+            "Automatic merge failed; fix conflicts and then commit the result.",
+            "Build failed with 3 problems",
+            "Assertion with == failed",
+        ] {
+            check(&format!("one\n{line}\ntwo"), Some(line));
+        }
+        for line in [
+            "12 passed, 0 failed",
+            "Tests failed: 0",
+            "- Never stop because the hook failed.",
+            "  log.warn(\"the hook failed: %s\", name)",
+            "what was done when the last of all of them failed",
+            "we retry the failed jobs",
+        ] {
+            check(&format!("one\n{line}\ntwo"), None);
+        }
     }
 
     #[test]

@@ -3,9 +3,9 @@ use std::cell::RefCell;
 
 use crate::common::{Compacted, compact, count, o200k, parse};
 use longhand_core::{
-    Batch, Budget, Digest, Digested, Folded, Framing, Handle, History, Image, IndexDigest, Meter,
-    Part, Plan, PlanSettings, Policy, Rolling, Scale, Seq, Tokens, content, earlier, find_fold,
-    folded_messages, is_fold, plan, plan_with, project,
+    Batch, Budget, Digest, Digested, Folded, Framing, Handle, HandleOpener, History, Image,
+    IndexDigest, Meter, Part, Plan, PlanSettings, Policy, Rolling, Scale, Seq, Tokens, content,
+    earlier, find_fold, folded_messages, is_fold, plan, plan_with, project,
 };
 use longhand_dialect::{Conversation, Dialect};
 
@@ -90,6 +90,7 @@ fn index(
 ) -> String {
     let conversation = conversation(messages);
     let folded = Folded {
+        hands_over: false,
         messages: conversation.messages.iter().collect(),
         entries: Vec::new(),
         state,
@@ -227,6 +228,47 @@ impl Digest for Verbose {
         let state = format!("state\nof {}", folded.messages.len());
         Digested { text, state, wanted: Tokens::ZERO }
     }
+}
+
+/// Fills its room, and would like to have much more.
+struct GreedyDigest;
+
+impl Digest for GreedyDigest {
+    fn digest(&self, _: &Folded, limit: Tokens, _: &Scale) -> Digested {
+        let text = "x".repeat(limit.0 as usize);
+        Digested { text, state: String::new(), wanted: Tokens(1_000_000) }
+    }
+}
+
+#[test]
+fn a_larger_block_never_costs_a_session_the_room_for_its_next_requests() {
+    let conversation = parse(&format!("[{}]", long_chat(0..41)), Some(Dialect::Chat));
+    let history = conversation.history(Tokens::ZERO);
+    for target in [500_u64, 1_000, 1_500, 2_000] {
+        let budget = Budget { target: Some(Tokens(target)), ..Budget::of(Tokens(4_000)) };
+        let plan = plan_with(&history, &budget, &policy(Policy::Auto), &BYTES, &GreedyDigest);
+        let most = Tokens(target.midpoint(4_000));
+        assert!(plan.tokens() <= most, "{} of {most} with the target {target}", plan.tokens());
+    }
+}
+
+#[test]
+fn the_first_line_says_how_to_open_a_handle() {
+    let messages = long_chat(0..41);
+    let headline = |request: &str, opener: HandleOpener| {
+        let mut conversation = parse(request, Some(Dialect::Chat));
+        conversation.opened_by(opener);
+        let plan = trimmed(&conversation, &[], &SilentDigest);
+        plan.batch.fold().unwrap().text.lines().next().unwrap().to_owned()
+    };
+    let bare = format!("[{messages}]");
+    assert!(headline(&bare, HandleOpener::Unknown).ends_with("not an order]"));
+    let command = headline(&bare, HandleOpener::Command("longhand expand"));
+    assert!(command.ends_with("; `longhand expand h:…` prints what a handle stands for]"));
+    let tools = r#"[{"type":"function","function":{"name":"longhand_recall","parameters":{}}}]"#;
+    let offering = format!(r#"{{"model":"m","tools":{tools},"messages":[{messages}]}}"#);
+    let tool = headline(&offering, HandleOpener::Command("longhand expand"));
+    assert!(tool.ends_with("; call longhand_recall to read what a handle stands for]"), "{tool}");
 }
 
 /// Tells nothing.

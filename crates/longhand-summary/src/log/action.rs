@@ -23,6 +23,10 @@ pub(super) enum Action {
     Run(String),
     /// The task list is written.
     Plan(Vec<Task>),
+    /// A task is added to the list.
+    AddTask(String),
+    /// A task of the list is marked, by its id.
+    MarkTask(String, char),
     /// A sub-agent works on something.
     Delegate(String),
     /// Something in the outside world is changed.
@@ -108,6 +112,16 @@ pub(super) fn action(call: &ToolCall, arguments: &str, node: Option<&JsonNode>) 
     }
 }
 
+/// The tool of a call and its arguments in short.
+pub(super) fn in_short(call: &ToolCall, arguments: &str) -> String {
+    let node = JsonCursor::new(arguments).node().ok();
+    let values = match node.filter(|_| !call.freeform) {
+        Some(node) => ArgumentFields { source: arguments, node: &node }.values(60),
+        None => vec![quote::line_within(arguments, 60)],
+    };
+    described(&call.name.decode(), &values)
+}
+
 /// The action of a call whose arguments are no object.
 fn freeform(name: &str, input: &str) -> Action {
     let patched = patched(input);
@@ -134,6 +148,9 @@ impl ArgumentFields<'_> {
     fn action(&self, name: &str) -> Action {
         if let Some(tasks) = LISTS.iter().find_map(|list| self.tasks(list)) {
             return Action::Plan(tasks);
+        }
+        if let Some(task) = self.one_task() {
+            return task;
         }
         if let Some(command) = self.command(name) {
             return self.run(command);
@@ -212,6 +229,15 @@ impl ArgumentFields<'_> {
         })
     }
 
+    /// The action of a tool that keeps a task list item by item.
+    fn one_task(&self) -> Option<Action> {
+        if let Some((id, status)) = self.text("taskId").zip(self.text("status")) {
+            return Some(Action::MarkTask(quote::line_within(&id, 20), task_mark(&status)));
+        }
+        let subject = self.text("subject").filter(|_| self.has(&["activeForm"]))?;
+        Some(Action::AddTask(quote::line_within(&subject, 300)))
+    }
+
     /// The items of a task list.
     fn tasks(&self, key: &str) -> Option<Vec<Task>> {
         let list = self.node.get(self.source, key).filter(|list| list.kind == JsonKind::Array)?;
@@ -224,12 +250,10 @@ impl ArgumentFields<'_> {
                 let status =
                     node.get(self.source, "status").and_then(|value| value.str(self.source));
                 let done = node.get(self.source, "done").map(|value| &self.source[value.span()]);
-                let mark = match status.as_deref() {
-                    Some("completed" | "done" | "complete") => 'x',
-                    Some("in_progress" | "in-progress" | "active") => '>',
-                    Some("cancelled" | "canceled" | "deleted") => '-',
-                    _ if done == Some("true") => 'x',
-                    _ => ' ',
+                let mark = if done == Some("true") {
+                    'x'
+                } else {
+                    task_mark(status.as_deref().unwrap_or_default())
                 };
                 tasks.push((mark, quote::line_within(&words, 300)));
             }
@@ -280,6 +304,16 @@ impl ArgumentFields<'_> {
             }
         }
         values
+    }
+}
+
+/// The mark of a task's status.
+fn task_mark(status: &str) -> char {
+    match status {
+        "completed" | "done" | "complete" => 'x',
+        "in_progress" | "in-progress" | "active" => '>',
+        "cancelled" | "canceled" | "deleted" => '-',
+        _ => ' ',
     }
 }
 
@@ -362,6 +396,16 @@ mod tests {
             "update_plan",
             r#"{"plan":[{"step":"one","status":"in_progress"}]}"#,
             Action::Plan(vec![('>', "one".to_owned())]),
+        );
+        check(
+            "TaskCreate",
+            r#"{"subject":"one","description":"d","activeForm":"doing one"}"#,
+            Action::AddTask("one".to_owned()),
+        );
+        check(
+            "TaskUpdate",
+            r#"{"taskId":"1","status":"in_progress"}"#,
+            Action::MarkTask("1".to_owned(), '>'),
         );
         check(
             "Task",

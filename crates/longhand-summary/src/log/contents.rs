@@ -3,16 +3,17 @@
 use rustc_hash::FxHashSet;
 
 use super::Log;
+use super::choice::StoryStep;
 use super::files::file_item;
 use super::heading::{
-    BRANCH, CHANGED, CHECKED, COMMITS, FAILED, FILES, FOLDER, FOUND, HEADINGS, REPORTED, STORY,
-    TASKS, WORDS,
+    BACKGROUND, BRANCH, CHANGED, CHECKED, COMMITS, FAILED, FILES, FOLDER, FOUND, HEADINGS, REPLIED,
+    REPORTED, STORY, TASKS, WORDS,
 };
 use super::record::ids;
 use super::sheet::{SheetTier, SheetUnit, unit};
 use super::speech::in_short;
 use super::standing::StatementKind;
-use super::story::{AGED_CHARS_MAX, whole_sentences};
+use super::story::{AGED_CHARS_MAX, StoryLine, whole_sentences};
 use super::work::{self, Noted};
 use crate::quote;
 
@@ -51,7 +52,7 @@ impl Contents<'_> {
         let (new_checks, old_checks) = newest(self.checks(), NEW_CHECKS);
         let (new_commits, old_commits) = newest(self.commits(), NEW_CHECKS);
         let (new_records, old_records) = newest(self.records(), NEW_RECORDS);
-        let (new_ends, old_ends) = newest(self.story(true), NEW_ENDS);
+        let (new_ends, old_ends) = newest(self.ends(), NEW_ENDS);
         let standing = [StatementKind::Question, StatementKind::Blocker, StatementKind::Decision]
             .map(|kind| self.standing(kind));
         let facts =
@@ -61,18 +62,21 @@ impl Contents<'_> {
         vec![
             SheetTier { is_capped: true, ..tier(33, self.told_by_model()) },
             matters(40, self.words(true)),
+            matters(44, self.replies()),
             matters(72, joined(standing)),
             matters(80, self.words(false)),
             matters(92, joined(facts)),
             matters(94, joined([old_files, old_checks, old_commits])),
-            matters(96, joined([self.changes(), self.failures(), self.reports()])),
+            matters(
+                96,
+                joined([self.changes(), self.failures(), self.reports(), self.background()]),
+            ),
             matters(97, new_records),
             // If files were changed, only the story says why. In a plain chat it matters least.
             SheetTier { matters: !self.log.work.files.is_empty(), ..tier(98, new_ends) },
             tier(98, old_ends),
             tier(0, asides),
             tier(0, old_records),
-            tier(0, self.story(false)),
         ]
     }
 
@@ -133,6 +137,9 @@ impl Contents<'_> {
 
     fn files(&self) -> Vec<SheetUnit> {
         let files = self.log.work.files.iter().enumerate().rev();
+        // What happened to it later counts, also in sight.
+        let files =
+            files.map(|(place, file)| (place, self.now.work.file(&file.path).unwrap_or(file)));
         files.map(|(place, file)| list_item(FILES, place, file_item(file, self.folder))).collect()
     }
 
@@ -152,7 +159,8 @@ impl Contents<'_> {
         let is_told =
             |check: &Noted| self.is_out_of_sight(check) || check.line.ends_with(work::QUIET_SINCE);
         let checks = self.now.work.checks.iter().enumerate();
-        let checks = checks.filter(|(_, check)| is_told(check)).rev();
+        let now = &self.now.work;
+        let checks = checks.filter(|(_, check)| is_told(check) && !now.is_of_deleted(check)).rev();
         let units = checks.map(|(place, check)| {
             let mut unit = noted_unit(CHECKED, place, &code(&check.about), &check.line, 200);
             if self.now.work.has_passed_since(check) {
@@ -174,7 +182,10 @@ impl Contents<'_> {
         };
         let failures = work.failures.iter().enumerate();
         let failures = failures.filter(|(_, failure)| now.failures.contains(failure));
-        let failures = failures.filter(|(_, failure)| !has_verdict(failure)).rev();
+        let failures = failures.filter(|(_, failure)| {
+            !has_verdict(failure) && !now.is_of_deleted(failure) && !now.has_passed_since(failure)
+        });
+        let failures = failures.rev();
         let units = failures.map(|(place, failure)| {
             noted_unit(FAILED, place, &code(&failure.about), &failure.line, 160)
         });
@@ -183,6 +194,20 @@ impl Contents<'_> {
 
     fn reports(&self) -> Vec<SheetUnit> {
         still_true(REPORTED, &self.log.work.reports, &self.now.work.reports, 140)
+    }
+
+    fn replies(&self) -> Vec<SheetUnit> {
+        still_true(REPLIED, &self.log.work.replies, &self.now.work.replies, FULL_CHARS)
+    }
+
+    /// Background tasks as they ended, also after the folded messages.
+    fn background(&self) -> Vec<SheetUnit> {
+        let tasks = self.log.work.background.iter().enumerate().rev();
+        let units = tasks.map(|(place, task)| {
+            let newest = self.now.work.background.iter().find(|other| other.about == task.about);
+            noted_unit(BACKGROUND, place, &task.about, &newest.unwrap_or(task).line, 160)
+        });
+        units.collect()
     }
 
     fn changes(&self) -> Vec<SheetUnit> {
@@ -216,18 +241,31 @@ impl Contents<'_> {
         units.collect()
     }
 
-    /// How rounds ended, or what was said before the end. Rounds that a model has summarised are left out.
-    fn story(&self, ends: bool) -> Vec<SheetUnit> {
-        let story = &self.log.story;
-        let from = story.told.as_ref().map_or(0, |told| told.1.len());
-        let lines = story.lines.iter().enumerate();
-        let lines =
-            lines.filter(|(_, line)| line.round >= story.first_own() && line.is_end == ends);
-        let units = lines.rev().map(|(at, line)| {
+    /// How rounds ended.
+    fn ends(&self) -> Vec<SheetUnit> {
+        let units = self.story(true).rev().map(|(place, line)| {
             let full = format!("- {}: {}", line.round, line.text);
-            unit(STORY, from + at, whole_sentences(&full, AGED_CHARS_MAX), full, false)
+            unit(STORY, place, whole_sentences(&full, AGED_CHARS_MAX), full, false)
         });
         units.collect()
+    }
+
+    /// What was said before rounds ended.
+    pub(super) fn steps(&self) -> Vec<StoryStep> {
+        let steps = self.story(false).map(|(place, line)| StoryStep {
+            place,
+            text: format!("- {}: {}", line.round, line.text),
+            worth: f64::from(line.worth),
+        });
+        steps.collect()
+    }
+
+    /// The lines of the story and their places. What a model has summarised with every name in it is left out.
+    fn story(&self, ends: bool) -> impl DoubleEndedIterator<Item = (usize, &StoryLine)> {
+        let story = &self.log.story;
+        let from = story.told.as_ref().map_or(0, |told| told.1.len());
+        let lines = story.lines.iter().enumerate().map(move |(at, line)| (from + at, line));
+        lines.filter(move |(_, line)| line.is_end == ends && !story.is_told(line))
     }
 
     /// Whether the message that something is from is not shown.

@@ -3,14 +3,18 @@
 use super::standing::StatementKind;
 
 pub(super) const WORDS: &str = "The user said:";
+pub(super) const REPLIED: &str = "The user's replies to calls:";
 pub(super) const CHECKED: &str = "Checks, newest outcome:";
 pub(super) const TASKS: &str = "Task list as last written:";
 pub(super) const FAILED: &str = "Failed, not repaired since:";
 pub(super) const REPORTED: &str = "Sub-agents reported:";
+pub(super) const BACKGROUND: &str = "Background tasks:";
 pub(super) const CHANGED: &str = "Changed by calls:";
 pub(super) const FOUND: &str = "Looked up:";
+pub(super) const DOCUMENTS: &str = "From documents:";
+pub(super) const EXCERPTS: &str = "Lines of what was read, changed (+) and run:";
 pub(super) const STORY: &str = "How it went:";
-pub(super) const SEEN: &str = "Names by file:";
+pub(super) const SEEN: &str = "Names, by file or command:";
 pub(super) const FOLDER: &str = "Folder: ";
 pub(super) const FILES: &str = "Files changed: ";
 pub(super) const COMMITS: &str = "Commits: ";
@@ -29,12 +33,14 @@ const fn heading(title: &'static str, kind: Option<StatementKind>) -> Heading {
 }
 
 /// The titles in the order in which they stand.
-pub(super) const HEADINGS: [Heading; 18] = [
+pub(super) const HEADINGS: [Heading; 22] = [
     heading(WORDS, None),
+    heading(REPLIED, None),
     heading("Decided:", Some(StatementKind::Decision)),
     heading("Open questions:", Some(StatementKind::Question)),
     heading("Asked in passing:", Some(StatementKind::Aside)),
     heading("Blocked:", Some(StatementKind::Blocker)),
+    heading(DOCUMENTS, None),
     heading(FOLDER, None),
     heading(FILES, None),
     heading(CHECKED, None),
@@ -43,9 +49,11 @@ pub(super) const HEADINGS: [Heading; 18] = [
     heading(TASKS, None),
     heading(FAILED, None),
     heading(REPORTED, None),
+    heading(BACKGROUND, None),
     heading(CHANGED, None),
     heading(FOUND, None),
     heading(STORY, None),
+    heading(EXCERPTS, None),
     heading(SEEN, None),
     heading(NAMES, None),
 ];

@@ -49,6 +49,10 @@ impl<'n> NameIndex<'n> {
             return true;
         }
         let source = self.names.source_of(name);
+        // A name without a relation only invites to guess, but for an id of the project.
+        if source == NameSource::default() && !self.names.is_own(name) {
+            return true;
+        }
         let is_open = self.groups.contains_key(&source);
         let heading = if is_open { String::new() } else { self.heading(source) };
         let tokens = self.scale.text(&heading) + self.scale.text(&format!("{written}, "));

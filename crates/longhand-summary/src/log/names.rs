@@ -17,6 +17,9 @@ const HALF_LIFE_MESSAGES: f64 = 100.0;
 /// The count of ids that must not be forgotten.
 const OWN_COUNT: u32 = 1_000_000;
 
+/// How the label of a command begins.
+pub(super) const COMMAND_MARK: char = '`';
+
 /// Names with their uses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
@@ -26,9 +29,12 @@ pub(super) struct Names {
     numbers: FxHashMap<Box<str>, u32>,
 }
 
-/// A file that names were seen in; talk and commands are none.
+/// A file or a command that names were seen in; talk is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct NameSource(Option<u32>);
+pub(super) struct NameSource {
+    number: Option<u32>,
+    is_command: bool,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Uses {
@@ -50,7 +56,9 @@ impl Uses {
             self.count = (self.count + weight).min(OWN_COUNT - 1);
         }
         (self.last, self.is_key) = (message, is_key);
-        if source.0.is_some() {
+        // A file says more of a name than the command that printed it.
+        let is_file = self.source.number.is_some() && !self.source.is_command;
+        if source.number.is_some() && !(source.is_command && is_file) {
             self.source = source;
         }
     }
@@ -71,23 +79,26 @@ impl Names {
         if label.is_empty() {
             return NameSource::default();
         }
+        let is_command = label.starts_with(COMMAND_MARK);
         if let Some(number) = self.numbers.get(label) {
-            return NameSource(Some(*number));
+            return NameSource { number: Some(*number), is_command };
         }
         let number = self.sources.len() as u32;
         self.sources.push(label.into());
         self.numbers.insert(label.into(), number);
-        NameSource(Some(number))
+        NameSource { number: Some(number), is_command }
     }
 
     /// The source that was added as the one of that number, counted from 0.
     pub(super) fn numbered(&self, number: Option<u32>) -> NameSource {
-        NameSource(number.filter(|number| (*number as usize) < self.sources.len()))
+        let label = number.and_then(|number| self.sources.get(number as usize));
+        let is_command = label.is_some_and(|label| label.starts_with(COMMAND_MARK));
+        NameSource { number: label.and(number), is_command }
     }
 
     /// The name of a source.
     pub(super) fn label(&self, source: NameSource) -> Option<&str> {
-        self.sources.get(source.0? as usize).map(|label| &**label)
+        self.sources.get(source.number? as usize).map(|label| &**label)
     }
 
     /// All files that names were seen in.
@@ -126,6 +137,13 @@ impl Names {
         }
     }
 
+    /// What a mention of a name is worth: more if it was used often and lately.
+    pub(super) fn worth(&self, name: &str, now: u64) -> f64 {
+        let Some(uses) = self.uses.get(name) else { return 0.0 };
+        let age = now.saturating_sub(uses.last) as f64;
+        f64::from(1 + uses.count).ln() / 4.0 * 0.5f64.powf(age / HALF_LIFE_MESSAGES)
+    }
+
     /// Adds an id of the project's own.
     pub(super) fn add_own(&mut self, name: &str, message: u64) {
         self.add(name, OWN_COUNT, message, NameSource::default());
@@ -148,7 +166,7 @@ impl Names {
         uses.count = uses.count.max(count);
         uses.last = uses.last.max(last);
         uses.is_key |= name != written;
-        if source.0.is_some() {
+        if source.number.is_some() {
             uses.source = source;
         }
     }

@@ -3,20 +3,36 @@
 use std::borrow::Cow;
 
 use longhand_core::anchor::identifiers;
-use longhand_core::json::strings_of_object;
-use longhand_core::{Message, Part, Scale, Tokens};
-use rustc_hash::FxHashSet;
+use longhand_core::json::{JsonCursor, strings_of_object};
+use longhand_core::{Message, Part, Scale, Tokens, ToolCall};
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::action::Action;
+use super::answer::Answer;
+use super::call::ReadCall;
+use super::choice::Choice;
 use super::contents::Contents;
+use super::excerpts::Excerpts;
 use super::files::common_root;
 use super::name_index::NameIndex;
 use super::names::{NameSource, Names};
 use super::sheet::Sheet;
-use super::{Log, bounded};
+use super::{Log, answer_of, bounded, source_of};
 
-/// The most room that is reserved for names, in percent, and the room that ids always get.
-const NAMES_PERCENT_MAX: u64 = 30;
-const NAMES_PERCENT_MIN: u64 = 15;
+/// The most room that is reserved for lines and names, in percent.
+const OTHERS_PERCENT_MAX: u64 = 60;
+
+/// The most room of names in percent: for a model that goes on, and for somebody who takes over.
+const NAMES_PERCENT_MAX: u64 = 40;
+const HAND_OVER_NAMES_PERCENT_MAX: u64 = 15;
+
+/// How large a page for somebody who takes over would be, in percent of its limit.
+const HAND_OVER_LIMIT_PERCENT: u64 = 150;
+
+/// Lines that add less than this for each of their tokens are not worth the room that they take from messages in
+/// sight: for a model that goes on, and for somebody who takes over.
+const GAIN_MIN: f64 = 0.06;
+const HAND_OVER_GAIN_MIN: f64 = 0.01;
 
 /// The part of a log that fits into a block.
 #[derive(Clone, Debug, Default)]
@@ -50,15 +66,35 @@ impl Log {
         let unseen: Vec<u64> =
             hidden.iter().map(|(at, _)| self.messages + *at as u64 + 1).collect();
         let folder = self.folder();
-        let tiers = Contents { log: self, now: &now, unseen: &unseen, folder: &folder }.tiers();
-        let mut sheet = Sheet { tiers, scale, limit, spent: Tokens::ZERO };
+        let contents = Contents { log: self, now: &now, unseen: &unseen, folder: &folder };
+        let mut sheet = Sheet { tiers: contents.tiers(), scale, limit, spent: Tokens::ZERO };
         let wanted = sheet.wanted();
         sheet.shorten_words(limit);
-        let names = names_room(limit, wanted, self.names.has_own());
-        sheet.fill(limit.saturating_sub(names));
+        sheet.fill(limit.saturating_sub(self.others_room(limit, wanted)));
+        let in_sight = in_sight(after, hidden);
+        let seen: FxHashSet<&str> = identifiers(&in_sight).collect();
+        let excerpts = self.excerpts_with(after, hidden);
+        let (text, _) = sheet.text();
+        let choice = Choice {
+            excerpts: &excerpts,
+            steps: &contents.steps(),
+            names: &self.names,
+            now: self.messages + after.len() as u64,
+            folder: &folder,
+            page: &text,
+            in_sight: &in_sight,
+            seen: &seen,
+            gain_min: if self.hands_over { HAND_OVER_GAIN_MIN } else { GAIN_MIN },
+        };
+        let told = scale.text(&text);
+        let left = limit.saturating_sub(told);
+        let names = Tokens(limit.0 * self.names_percent_max() / 100);
+        let room = left.saturating_sub(names.min(Tokens(left.0 / 2)));
+        let wanted = wanted.max(self.hand_over_room(told, &excerpts, limit));
+        sheet.add_shown(choice.units(room, scale));
         let (mut text, names_from) = sheet.text();
-        let room = limit.saturating_sub(scale.text(&text) + Tokens(1));
-        let (names, has_all) = self.names_lines(&text, after, hidden, room, scale, &folder);
+        let room = limit.saturating_sub(scale.text(&text) + Tokens(1)).min(names);
+        let (names, has_all) = self.names_lines(&text, after, hidden, &seen, room, scale, &folder);
         text.insert_str(names_from, &names);
         text.truncate(text.trim_end().len());
         while scale.text(&text) > limit {
@@ -88,6 +124,68 @@ impl Log {
         now
     }
 
+    /// The room for lines and names: what the important lines leave, up to a share.
+    ///
+    /// Ids that must be kept always get some room.
+    fn others_room(&self, limit: Tokens, wanted: Tokens) -> Tokens {
+        let share = |percent: u64| Tokens(limit.0 * percent / 100);
+        let least =
+            if self.names.has_own() { share(HAND_OVER_NAMES_PERCENT_MAX) } else { Tokens::ZERO };
+        limit.saturating_sub(wanted).min(share(OTHERS_PERCENT_MAX)).max(least)
+    }
+
+    /// The room that somebody who takes over would need, up to half more than there is.
+    fn hand_over_room(&self, told: Tokens, excerpts: &Excerpts, limit: Tokens) -> Tokens {
+        if !self.hands_over {
+            return Tokens::ZERO;
+        }
+        (told + excerpts.tokens()).min(Tokens(limit.0 * HAND_OVER_LIMIT_PERCENT / 100))
+    }
+
+    fn names_percent_max(&self) -> u64 {
+        if self.hands_over { HAND_OVER_NAMES_PERCENT_MAX } else { NAMES_PERCENT_MAX }
+    }
+
+    /// The lines that are known and still true, with those of bodies in sight that are not shown.
+    fn excerpts_with(&self, after: &[&Message], hidden: &[(usize, &Part)]) -> Cow<'_, Excerpts> {
+        let mut excerpts = Cow::Borrowed(&self.excerpts);
+        let is_hidden = |part: &Part| hidden.iter().any(|(_, known)| std::ptr::eq(*known, part));
+        let mut calls: FxHashMap<Cow<str>, (ReadCall, bool)> = FxHashMap::default();
+        for (at, message) in after.iter().enumerate() {
+            for part in &message.parts {
+                match part {
+                    Part::Call(call) => {
+                        let read = call_in_sight(call);
+                        calls.insert(call.id.decode(), (read, is_hidden(part)));
+                    }
+                    Part::Result(result) => {
+                        let Some((call, is_bare)) = calls.remove(&result.call.decode()) else {
+                            continue;
+                        };
+                        let edits = matches!(call.action, Action::Edit(_));
+                        let answer = answer_of(result);
+                        let answer = Answer::of(&call.action, &answer, result.error);
+                        if if edits { is_bare } else { is_hidden(part) } {
+                            let number = self.messages + at as u64 + 1;
+                            excerpts.to_mut().take(&call, &self.pointers, &answer, number);
+                        } else {
+                            excerpts.to_mut().replace_by(&call, &answer);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        excerpts
+    }
+
+    /// The file or the command of each call in sight, by its id.
+    fn labels_in_sight(after: &[&Message]) -> FxHashMap<String, String> {
+        let calls = after.iter().flat_map(|message| message.calls());
+        let label = |call: &ToolCall| source_of(&call_in_sight(call).action).into_owned();
+        calls.map(|call| (call.id.decode().into_owned(), label(call))).collect()
+    }
+
     /// The folder that most files share.
     fn folder(&self) -> String {
         let changed = self.work.files.iter().map(|file| file.path.as_str());
@@ -95,21 +193,28 @@ impl Log {
     }
 
     /// Names that no message in sight has, and whether all ids that must be kept are among them.
+    #[allow(clippy::too_many_arguments, reason = "they are the parts of one page")]
     fn names_lines(
         &self,
         text: &str,
         after: &[&Message],
         hidden: &[(usize, &Part)],
+        seen: &FxHashSet<&str>,
         room: Tokens,
         scale: &Scale,
         folder: &str,
     ) -> (String, bool) {
         let mut names = Cow::Borrowed(&self.names);
+        let labels = Self::labels_in_sight(after);
         for (at, part) in hidden {
-            read_hidden(names.to_mut(), part, self.messages + *at as u64 + 1);
+            let label = match part {
+                Part::Call(call) => labels.get(&*call.id.decode()),
+                Part::Result(result) => labels.get(&*result.call.decode()),
+                _ => None,
+            };
+            let source = names.to_mut().source(label.map_or("", String::as_str));
+            read_hidden(names.to_mut(), part, self.messages + *at as u64 + 1, source);
         }
-        let seen = in_sight(after, hidden);
-        let seen: FxHashSet<&str> = identifiers(&seen).collect();
         let now = self.messages + after.len() as u64;
         let unseen = names.ranked(now, folder).into_iter().filter(|name| !seen.contains(name));
         let mut index = NameIndex::new(&names, text, folder, room, scale);
@@ -137,8 +242,8 @@ fn in_sight(after: &[&Message], hidden: &[(usize, &Part)]) -> String {
 }
 
 /// Counts the names of a body that is not shown.
-fn read_hidden(names: &mut Names, part: &Part, message: u64) {
-    texts_of(part, |text| names.read(bounded(text), message, 1, NameSource::default()));
+fn read_hidden(names: &mut Names, part: &Part, message: u64, source: NameSource) {
+    texts_of(part, |text| names.read(bounded(text), message, 1, source));
 }
 
 fn texts_of(part: &Part, mut read: impl FnMut(&str)) {
@@ -162,11 +267,8 @@ fn texts_of(part: &Part, mut read: impl FnMut(&str)) {
     }
 }
 
-/// The room for names: what the important lines leave, up to a share.
-///
-/// Ids that must be kept always get some room.
-fn names_room(limit: Tokens, wanted: Tokens, has_own: bool) -> Tokens {
-    let least = if has_own { limit.0 * NAMES_PERCENT_MIN / 100 } else { 0 };
-    let room = limit.saturating_sub(wanted).min(Tokens(limit.0 * NAMES_PERCENT_MAX / 100));
-    room.max(Tokens(least))
+fn call_in_sight(call: &ToolCall) -> ReadCall<'_> {
+    let arguments = call.arguments.decode();
+    let node = JsonCursor::new(&arguments).node().ok();
+    ReadCall::of(call, arguments, node.as_ref())
 }

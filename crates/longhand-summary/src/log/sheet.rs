@@ -227,6 +227,14 @@ impl Sheet<'_, '_> {
         (text, end)
     }
 
+    /// Adds units that are shown as they are.
+    pub(super) fn add_shown(&mut self, mut units: Vec<SheetUnit>) {
+        for unit in &mut units {
+            unit.shown = DetailLevel::Short;
+        }
+        self.tiers.push(SheetTier { percent: 0, is_capped: false, matters: false, units });
+    }
+
     fn units(&self) -> impl Iterator<Item = &SheetUnit> {
         self.tiers.iter().flat_map(|tier| &tier.units)
     }

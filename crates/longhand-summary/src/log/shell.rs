@@ -21,6 +21,10 @@ pub(super) fn written(command: &str) -> Vec<(FileChange, String)> {
             }
             let operands =
                 || words.iter().skip(1).filter(|word| !word.starts_with('-') && is_file(word));
+            if matches!(words.as_slice(), ["rm", ..] | ["git", "rm", ..]) {
+                let folders = words.iter().skip(1).filter(|word| is_folder(word));
+                files.extend(folders.map(|path| (FileChange::Deleted, (*path).to_owned())));
+            }
             let (change, from) = match words.as_slice() {
                 ["rm", ..] | ["git", "rm", ..] => (FileChange::Deleted, 0),
                 ["tee", ..] => (FileChange::Changed, 0),
@@ -33,6 +37,10 @@ pub(super) fn written(command: &str) -> Vec<(FileChange, String)> {
                 }
                 _ => continue,
             };
+            if matches!(words.as_slice(), ["mv", ..] | ["git", "mv", ..]) {
+                let moved = operands().take(from);
+                files.extend(moved.map(|path| (FileChange::Deleted, (*path).to_owned())));
+            }
             files.extend(operands().skip(from).map(|path| (change, (*path).to_owned())));
         }
     }
@@ -72,6 +80,13 @@ fn is_file(path: &str) -> bool {
         && !path.starts_with('&')
         && !path.contains(['$', '*', '(', ')', '{', '\\', '"', '\'', '`', '^', '<', '>', '='])
         && path.len() < 200
+}
+
+/// Whether an operand of `rm` is the plain name of a folder.
+fn is_folder(word: &str) -> bool {
+    word != "rm"
+        && word.starts_with(char::is_alphanumeric)
+        && word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }
 
 /// A commit that git reports: its hash and its subject.
@@ -129,8 +144,9 @@ mod tests {
             ),
             ("echo x >> log.txt 2>/dev/null", vec![(Changed, "log.txt")]),
             ("sed -i 's/a/b/g' src/a.rs src/b.rs", vec![(Changed, "src/b.rs")]),
+            ("rm -rf build out/a.txt", vec![(Deleted, "build"), (Deleted, "out/a.txt")]),
             ("cargo test 2>&1 | tee out.txt", vec![(Changed, "out.txt")]),
-            ("git mv a.rs b.rs", vec![(Created, "b.rs")]),
+            ("git mv a.rs b.rs", vec![(Deleted, "a.rs"), (Created, "b.rs")]),
             ("grep -n 'a > b' src/a.rs; rm /tmp/x.txt", vec![]),
         ] {
             let files = written(command);

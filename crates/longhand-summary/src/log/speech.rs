@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use longhand_core::Role;
-use longhand_core::anchor::{Saying, sentences, statements};
+use longhand_core::anchor::{Saying, failure_line, identifiers, sentences, statements};
 use memchr::memmem;
 
 use crate::quote;
@@ -66,26 +66,35 @@ pub(super) fn speech(text: &str) -> Option<Speech> {
     let said = command.as_deref().map_or(said, str::trim);
     let lasting: Vec<&str> =
         sentences(said).map(|sentence| sentence.text).filter(|text| is_lasting(text)).collect();
+    // The line for which a log was pasted is all that counts of it.
+    let telling = Some(said).filter(|said| said.len() > 2 * WORDS_CHARS_MAX);
+    let telling = telling.and_then(failure_line).map(|(line, _)| line);
+    let lasting: Vec<&str> = telling.into_iter().chain(lasting).collect();
     let words = quote::line_within(said, WORDS_CHARS_MAX);
     let words = match words.strip_suffix('…') {
         Some(head) if said.len() > head.len() => with_lasting(head, &lasting),
         _ => words,
     };
     let is_short = said.len() <= 4 * WORDS_CHARS_MAX;
-    Some(Speech { words, lasts: is_short && !lasting.is_empty(), is_command: command.is_some() })
+    let lasts = telling.is_some() || (is_short && !lasting.is_empty());
+    Some(Speech { words, lasts, is_command: command.is_some() })
 }
 
-/// Words in short: their opening, and the sentences of the rest that last.
+/// Words in short: their opening, and the sentences of the rest that last, ask for something or name it.
 pub(super) fn in_short(words: &str) -> String {
     let head = opening(words);
     match head.strip_suffix('…').filter(|head| head.len() < words.len()) {
         None => head,
         Some(head) => {
-            let lasting: Vec<&str> = sentences(words)
-                .map(|sentence| sentence.text)
-                .filter(|text| is_lasting(text))
-                .collect();
-            with_lasting(head, &lasting)
+            let sentences = sentences(words).map(|sentence| sentence.text);
+            // What follows a clip was picked when the words were heard.
+            let picked = words.split('…').skip(1).map(str::trim).filter(|text| !text.is_empty());
+            let asks =
+                |text: &str| text.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("please"));
+            let tells =
+                |text: &&str| is_lasting(text) || asks(text) || identifiers(text).next().is_some();
+            let telling: Vec<&str> = picked.chain(sentences.filter(tells)).collect();
+            with_lasting(head, &telling)
         }
     }
 }
@@ -143,6 +152,31 @@ pub(super) fn without_reminders(text: &str) -> Cow<'_, str> {
     }
     kept.push_str(rest);
     Cow::Owned(kept)
+}
+
+/// What a user did with a call, as the client reports it in the place of the tool's answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reply<'t> {
+    /// The call was refused, perhaps with words.
+    Refused(&'t str),
+    /// The user answered the questions of the call.
+    Answered(&'t str),
+}
+
+/// Reads the reply of a user to a call. Only the client's own words at the start of an answer count.
+pub(super) fn reply(answer: &str) -> Option<Reply<'_>> {
+    const REFUSALS: &[&str] = &["The user doesn't want to", "The user rejected", "User rejected"];
+    const ANSWERS: &[&str] = &["User has answered your questions:", "User answered:"];
+    const SAID: &str = "the user said:";
+    const BYTES_MAX: usize = 4_000;
+    let answer = Some(answer.trim()).filter(|answer| answer.len() <= BYTES_MAX)?;
+    if let Some(words) = ANSWERS.iter().find_map(|opening| answer.strip_prefix(opening)) {
+        let words = words.split(". You can now").next().unwrap_or(words);
+        return Some(Reply::Answered(words.trim()));
+    }
+    REFUSALS.iter().any(|opening| answer.starts_with(opening)).then(|| {
+        Reply::Refused(around(answer, SAID).map(|(_, said)| said.trim()).unwrap_or_default())
+    })
 }
 
 /// The text before a mark and after it: `split_once`, several times as fast in long texts.
@@ -247,6 +281,28 @@ mod tests {
     }
 
     #[test]
+    fn a_pasted_log_is_told_by_its_telling_line() {
+        let info = "2026-03-01T10:00:00Z INFO web-1 GET /health 200 in 3 ms\n".repeat(40);
+        let fatal = "2026-03-01T10:07:00Z FATAL web-1 disk is full";
+        let said = speech(&format!("Why is it down?\n{info}{fatal}\n{info}")).unwrap();
+        assert!(said.words.starts_with("Why is it down?") && said.lasts, "{said:?}");
+        assert!(said.words.ends_with(&format!("{fatal}…")), "{said:?}");
+        assert!(in_short(&said.words).ends_with(&format!("{fatal}…")), "{said:?}");
+    }
+
+    #[test]
+    fn replies_to_calls_are_known_by_the_words_of_clients() {
+        let refused = "The user doesn't want to proceed with this tool use. It was rejected.";
+        assert_eq!(reply(refused), Some(Reply::Refused("")));
+        let said = format!("{refused} To tell you how to proceed, the user said:\nnot on main");
+        assert_eq!(reply(&said), Some(Reply::Refused("not on main")));
+        let answered =
+            "User has answered your questions: \"Port?\"=\"8080\". You can now continue.";
+        assert_eq!(reply(answered), Some(Reply::Answered("\"Port?\"=\"8080\"")));
+        assert_eq!(reply("log: The user doesn't want to pay"), None);
+    }
+
+    #[test]
     fn what_lasts_is_told_from_what_passes() {
         check(
             "I am allergic to nuts. Write a poem.",
@@ -266,5 +322,12 @@ mod tests {
         assert!(words.ends_with("… Never push to main.…"), "{words}");
         let text = format!("{}You must not push. {}", "x".repeat(150) + ". ", "Yes. ".repeat(40));
         assert_eq!(in_short(&text), format!("{}. You must not push.…", "x".repeat(150)));
+        let text = format!(
+            "{}. {}. Please write the rule down first. It is TW-209.",
+            "x".repeat(170),
+            "All of it is old".repeat(9)
+        );
+        let short = in_short(&text);
+        assert!(short.ends_with("… Please write the rule down first.… It is TW-209.…"), "{short}");
     }
 }

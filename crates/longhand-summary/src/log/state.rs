@@ -2,9 +2,12 @@
 //! input.
 
 use super::action::FileChange;
+use super::excerpts::{ExcerptSource, SourceKind};
 use super::heading::{
-    CHANGED, CHECKED, FAILED, FOUND, HEADINGS, Heading, REPORTED, SEEN, STORY, TASKS, WORDS,
+    BACKGROUND, CHANGED, CHECKED, DOCUMENTS, EXCERPTS, FAILED, FOUND, HEADINGS, Heading, REPLIED,
+    REPORTED, SEEN, STORY, TASKS, WORDS,
 };
+use super::lines::LineKind;
 use super::standing::StatementKind;
 use super::story::StoryLine;
 use super::work::{FileChanges, Noted, note};
@@ -50,13 +53,24 @@ impl Log {
         }
         line(&["b", &self.work.branch, &quote::line(&self.work.open_file)]);
         for told in &self.story.lines {
-            line(&["l", &told.round.to_string(), flag(told.is_end), &told.text]);
+            let (round, message) = (told.round.to_string(), told.message.to_string());
+            line(&["l", &round, flag(told.is_end), &told.text, &message]);
         }
         if let Some((rounds, lines)) = &self.story.told {
             line(&["told", &rounds.to_string()]);
             for text in lines {
                 line(&["m", text]);
             }
+        }
+        for pointer in &self.pointers.names {
+            line(&["u", pointer]);
+        }
+        for source in &self.excerpts.sources {
+            line(&["o", source.kind.letter(), &source.label]);
+        }
+        for excerpt in &self.excerpts.lines {
+            let (source, message) = (excerpt.source.to_string(), excerpt.message.to_string());
+            line(&["e", excerpt.kind.letter(), &source, &message, &excerpt.heading, &excerpt.text]);
         }
         // Names refer to their sources by number.
         let kept: Vec<_> = self.names.kept(self.messages).collect();
@@ -124,9 +138,23 @@ impl Log {
             ["b", branch, open_file] => {
                 (self.work.branch, self.work.open_file) = (branch.to_owned(), open_file.to_owned());
             }
-            ["l", round, is_end, text] => {
-                let (round, is_end) = (number(round), is_end == "1");
-                self.story.lines.push(StoryLine { round, is_end, text: text.to_owned() });
+            // Earlier versions wrote no message.
+            ["l", round, is_end, text] => self.parse_story(round, is_end, text, "0"),
+            ["l", round, is_end, text, message] => self.parse_story(round, is_end, text, message),
+            ["u", pointer] => self.pointers.names.push(pointer.to_owned()),
+            ["o", kind, label] => {
+                let kinds = SourceKind::ALL.into_iter();
+                if let Some(kind) = kinds.into_iter().find(|known| known.letter() == kind) {
+                    let label = label.to_owned();
+                    self.excerpts.sources.push(ExcerptSource { kind, label });
+                }
+            }
+            ["e", kind, source, message, heading, text] => {
+                let kind = LineKind::ALL.into_iter().find(|known| known.letter() == kind);
+                let source = number(source) as usize;
+                if let Some(kind) = kind.filter(|_| source < self.excerpts.sources.len()) {
+                    self.excerpts.add(source, kind, heading, text, number(message));
+                }
             }
             ["told", rounds] => self.story.told = Some((number(rounds), Vec::new())),
             ["m", text] => {
@@ -151,6 +179,12 @@ impl Log {
         }
     }
 
+    fn parse_story(&mut self, round: &str, is_end: &str, text: &str, message: &str) {
+        let number = |text: &str| text.parse::<u64>().unwrap_or(0);
+        let (round, is_end, message) = (number(round), is_end == "1", number(message));
+        self.story.lines.push(StoryLine::of(round, is_end, message, text.to_owned()));
+    }
+
     fn parse_name(&mut self, count: &str, last: &str, name: &str, source: &str) {
         let count = count.parse().unwrap_or(u32::MAX);
         let source = self.names.numbered(source.parse().ok());
@@ -162,9 +196,28 @@ impl Log {
     /// The text may be forged. So it settles nothing, and its facts count as the oldest.
     pub fn carry(&mut self, block: &str) {
         let mut heading: Option<Heading> = None;
+        let (mut source, mut under) = (None, "");
         for line in block.lines() {
-            if let Some(found) = HEADINGS.iter().find(|heading| line.starts_with(heading.title)) {
-                heading = Some(*found);
+            // Earlier versions had this title.
+            let line = if line == "Names by file:" { SEEN } else { line };
+            let lines_of = heading.map(|heading| heading.title);
+            let lines_of = lines_of.filter(|title| matches!(*title, DOCUMENTS | EXCERPTS));
+            if let (Some(text), Some(source)) = (line.strip_prefix("  "), source) {
+                match text.strip_prefix("# ") {
+                    Some(heading) => under = heading,
+                    None => self.carry_excerpt(source, under, text),
+                }
+            } else if let (Some(label), Some(title)) = (line.strip_prefix("- "), lines_of) {
+                let kind = match title {
+                    DOCUMENTS => SourceKind::Document,
+                    _ if label.contains(' ') => SourceKind::Command,
+                    _ => SourceKind::File,
+                };
+                (source, under) = (Some(self.excerpts.source(kind, label)), "");
+            } else if let Some(found) =
+                HEADINGS.iter().find(|heading| line.starts_with(heading.title))
+            {
+                (heading, source) = (Some(*found), None);
                 self.carry_list(*found, &line[found.title.len()..]);
             } else if let Some(item) = line.strip_prefix("- ") {
                 self.carry_item(heading, item);
@@ -174,6 +227,17 @@ impl Log {
                 self.story_line(0, line);
             }
         }
+    }
+
+    /// Adds a line below its source.
+    fn carry_excerpt(&mut self, source: usize, heading: &str, text: &str) {
+        let (kind, text) = match (text.strip_prefix("+ "), self.excerpts.sources[source].kind) {
+            (Some(new), _) => (LineKind::New, new),
+            (None, SourceKind::File) => (LineKind::Definition, text),
+            (None, SourceKind::Command) => (LineKind::Output, text),
+            (None, _) => (LineKind::Rule, text),
+        };
+        self.excerpts.add(source, kind, heading, text, 0);
     }
 
     /// Adds the items that follow a title on its line.
@@ -250,6 +314,8 @@ impl Log {
             CHECKED => note(&mut self.work.checks, about, &line, 0, 40),
             FAILED => note(&mut self.work.failures, about, &line, 0, 40),
             REPORTED => note(&mut self.work.reports, about, &line, 0, 20),
+            REPLIED => note(&mut self.work.replies, about, &line, 0, 20),
+            BACKGROUND => note(&mut self.work.background, about, &line, 0, 20),
             CHANGED => note(&mut self.work.changes, about, &line, 0, 60),
             FOUND => note(&mut self.work.lookups, about, &line, 0, 40),
             TASKS => {
@@ -271,7 +337,7 @@ impl Log {
 
     fn story_line(&mut self, round: u64, text: &str) {
         let text = quote::line_within(text, 300);
-        self.story.lines.push(StoryLine { round, is_end: true, text });
+        self.story.lines.push(StoryLine::of(round, true, 0, text));
     }
 }
 

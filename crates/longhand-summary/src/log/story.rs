@@ -1,8 +1,9 @@
 //! How rounds went: lines that are made once and later only shortened or dropped.
 
-use longhand_core::anchor::{SentenceForm, sentences, statements};
+use longhand_core::anchor::{SentenceForm, identifiers, sentences, statements};
 use longhand_core::{Role, cut};
 
+use super::finding::{begins_with_one_of, is_plan, worth};
 use crate::quote;
 
 /// The most characters of a line, and of one that has aged.
@@ -13,7 +14,13 @@ pub(super) const AGED_CHARS_MAX: usize = 140;
 const STORY_BYTES_MAX: usize = 16_000;
 
 /// How many steps are kept besides the ends of rounds.
-const STEPS_MAX: usize = 40;
+const STEPS_MAX: usize = 80;
+
+/// How many sentences at the start of a text count for more.
+const LEADING_SENTENCES: usize = 3;
+
+/// How many sentences of a text are looked at.
+const SENTENCES_MAX: usize = 200;
 
 /// What was said in a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +28,18 @@ pub(super) struct StoryLine {
     pub(super) round: u64,
     /// Whether it was the last text before control returned to the user.
     pub(super) is_end: bool,
+    /// The message that it is from.
+    pub(super) message: u64,
+    /// How much it tells.
+    pub(super) worth: u32,
     pub(super) text: String,
+}
+
+impl StoryLine {
+    pub(super) fn of(round: u64, is_end: bool, message: u64, text: String) -> Self {
+        let worth = sentences(&text).map(|sentence| worth(sentence.text)).max().unwrap_or(0);
+        Self { round, is_end, message, worth, text }
+    }
 }
 
 /// The story of a conversation.
@@ -34,8 +52,8 @@ pub(super) struct Story {
 
 impl Story {
     /// Adds a text of the assistant. It counts as the end of the round until another one follows.
-    pub(super) fn say(&mut self, round: u64, text: &str) {
-        let text = gist(text);
+    pub(super) fn say(&mut self, round: u64, message: u64, text: &str) {
+        let Gist { text, worth } = gist(text);
         if text.is_empty() {
             return;
         }
@@ -49,7 +67,7 @@ impl Story {
                 self.lines.pop();
             }
         }
-        self.lines.push(StoryLine { round, is_end: true, text });
+        self.lines.push(StoryLine { round, is_end: true, message, worth, text });
         self.age();
     }
 
@@ -60,18 +78,28 @@ impl Story {
         self.told = Some((rounds, lines.filter(|line| !line.is_empty()).collect()));
     }
 
+    /// Whether a model has told what a line tells: it summarised the round, and left out no name and no figure.
+    pub(super) fn is_told(&self, line: &StoryLine) -> bool {
+        let Some((_, told)) = self.told.as_ref().filter(|_| line.round < self.first_own()) else {
+            return false;
+        };
+        let has = |name: &str| told.iter().any(|text| text.contains(name));
+        let figures = line.text.split(|c: char| !c.is_ascii_digit()).filter(|word| word.len() > 1);
+        identifiers(&line.text).chain(figures).all(has)
+    }
+
     /// The first round that no model has summarised.
     pub(super) fn first_own(&self) -> u64 {
         self.told.as_ref().map_or(0, |told| told.0 + 1)
     }
 
-    /// Shortens the older half and drops the oldest when there is too much.
+    /// Shortens the older half and drops the lines that tell least when there is too much.
     fn age(&mut self) {
         let steps = self.lines.iter().filter(|line| !line.is_end).count();
         if steps > STEPS_MAX
-            && let Some(oldest) = self.lines.iter().position(|line| !line.is_end)
+            && let Some(lightest) = self.lightest_step()
         {
-            self.lines.remove(oldest);
+            self.lines.remove(lightest);
         }
         let bytes =
             |lines: &[StoryLine]| lines.iter().map(|line| line.text.len() + 8).sum::<usize>();
@@ -83,44 +111,86 @@ impl Story {
             line.text = whole_sentences(&line.text, AGED_CHARS_MAX);
         }
         while bytes(&self.lines) > STORY_BYTES_MAX * 3 / 4 {
-            let step = self.lines.iter().position(|line| !line.is_end);
+            let step = self.lightest_step();
             self.lines.remove(step.unwrap_or(0));
         }
     }
+
+    /// The step that tells least, and the oldest of those.
+    fn lightest_step(&self) -> Option<usize> {
+        let steps = self.lines.iter().enumerate().filter(|(_, line)| !line.is_end);
+        steps.min_by_key(|(at, line)| (line.worth, *at)).map(|(at, _)| at)
+    }
 }
 
-/// The first sentences of a text that say something by themselves.
-///
-/// A sentence that only announces the next step is used if there is no other.
-fn gist(text: &str) -> String {
-    let (mut gist, mut plan) = (String::new(), String::new());
-    for sentence in sentences(text) {
+/// What a text tells, on one line.
+struct Gist {
+    text: String,
+    /// How much it tells, as [`StoryLine::of`] says.
+    worth: u32,
+}
+
+/// A sentence that tells something.
+struct ToldSentence {
+    worth: u32,
+    /// Whether it is one of the first: what comes first is what the writer finds most important.
+    leads: bool,
+    text: String,
+}
+
+/// The sentences of a text that tell most, in their order.
+fn gist(text: &str) -> Gist {
+    let mut told: Vec<ToldSentence> = Vec::new();
+    for sentence in sentences(text).take(SENTENCES_MAX) {
         // A heading or a line of code says nothing alone; decisions and questions are listed elsewhere.
         if matches!(sentence.form, SentenceForm::Line | SentenceForm::Heading)
             || statements(sentence.text, Role::Assistant).next().is_some()
         {
             continue;
         }
-        let mut sentence = quote::line(sentence.text);
-        if sentence.contains("**") {
-            sentence = sentence.replace("**", "");
+        let mut line = quote::line(sentence.text);
+        if line.contains("**") {
+            line = line.replace("**", "");
         }
-        let sentence = without_exclamation(&sentence);
-        let line = if is_plan(sentence) { &mut plan } else { &mut gist };
-        if !line.is_empty() && line.len() + sentence.len() > LINE_CHARS_MAX {
-            break;
+        let line = without_exclamation(&line);
+        let worth = worth(line);
+        if worth > 0 && !line.is_empty() && !is_courtesy(line) {
+            let leads = told.len() < LEADING_SENTENCES;
+            told.push(ToldSentence { worth, leads, text: line.to_owned() });
         }
-        if sentence.is_empty() || is_courtesy(sentence) {
-            continue;
-        }
-        if !line.is_empty() {
-            // Items of a list have no full stop.
-            let ends = line.ends_with(['.', '!', '?', ':', ';', ',']);
-            line.push_str(if ends { " " } else { "; " });
-        }
-        line.push_str(sentence);
     }
-    quote::line_within(if gist.is_empty() { &plan } else { &gist }, LINE_CHARS_MAX)
+    let mut order: Vec<usize> = (0..told.len()).collect();
+    order.sort_by_key(|at| {
+        let ToldSentence { worth, leads, .. } = told[*at];
+        (std::cmp::Reverse(worth + u32::from(leads)), *at)
+    });
+    let mut room = LINE_CHARS_MAX;
+    let mut chosen: Vec<usize> = Vec::new();
+    for at in order {
+        let length = told[at].text.len();
+        if chosen.is_empty() || length <= room {
+            chosen.push(at);
+            room = room.saturating_sub(length + 1);
+        }
+    }
+    chosen.sort_unstable();
+    let mut gist = String::new();
+    for at in chosen {
+        if !gist.is_empty() {
+            // Items of a list have no full stop.
+            let ends = gist.ends_with(['.', '!', '?', ':', ';', ',']);
+            gist.push_str(if ends { " " } else { "; " });
+        }
+        gist.push_str(&told[at].text);
+    }
+    let text = quote::line_within(&gist, LINE_CHARS_MAX);
+    // Most sentences are still the same, so that they need not be judged again.
+    let worth_of = |sentence: &str| {
+        let known = told.iter().find(|told| told.text == sentence);
+        known.map_or_else(|| worth(sentence), |told| told.worth)
+    };
+    let worth = sentences(&text).map(|sentence| worth_of(sentence.text)).max().unwrap_or(0);
+    Gist { text, worth }
 }
 
 /// The first sentences of a line, in at most `chars_max` characters; a longer first sentence is cut.
@@ -156,26 +226,6 @@ fn without_exclamation(sentence: &str) -> &str {
     }
 }
 
-/// Whether a sentence announces the next step.
-fn is_plan(sentence: &str) -> bool {
-    const OPENINGS: &[&str] = &[
-        "let me",
-        "now let",
-        "now i",
-        "i'll",
-        "i will",
-        "i need to",
-        "looking",
-        "checking",
-        "next",
-        "first, let",
-        "let's",
-        "now ",
-    ];
-    let low = cut::head(sentence, 24).to_lowercase();
-    OPENINGS.iter().any(|opening| low.starts_with(opening))
-}
-
 /// Whether a sentence is only polite and says nothing about the work.
 fn is_courtesy(sentence: &str) -> bool {
     #[rustfmt::skip]
@@ -186,8 +236,10 @@ fn is_courtesy(sentence: &str) -> bool {
         "how can i", "how may i", "you're right", "you're absolutely right", "have a great", "have a nice", "sure, ", "sure!",
     ];
     const CHARS_MAX: usize = 100;
-    let low = cut::head(sentence, 24).to_lowercase();
-    sentence.len() <= CHARS_MAX && OPENINGS.iter().any(|opening| low.starts_with(opening))
+    sentence.len() <= CHARS_MAX && {
+        let low = cut::head(sentence, 24).to_lowercase();
+        begins_with_one_of(&low, OPENINGS)
+    }
 }
 
 /// Whether a line says little by itself.
@@ -204,16 +256,9 @@ mod tests {
     #[test]
     fn a_line_tells_how_a_round_ended() {
         let mut story = Story::default();
-        story.say(1, "Let me look.");
-        story.say(1, "Done. The cascade runs first.\n\nDecision: keep it.\n\n```\ncode();\n```");
-        assert_eq!(
-            story.lines,
-            [StoryLine {
-                round: 1,
-                is_end: true,
-                text: "Done. The cascade runs first.".to_owned()
-            }]
-        );
+        story.say(1, 1, "Let me look.");
+        story.say(1, 2, "Done. The cascade runs first.\n\nDecision: keep it.\n\n```\ncode();\n```");
+        assert_eq!(story.lines, [StoryLine::of(1, true, 2, "The cascade runs first.".to_owned())]);
     }
 
     #[test]
@@ -226,7 +271,7 @@ mod tests {
             "I see - the exporter reads `traces_exporter`.",
             "the exporter reads `traces_exporter`.",
         );
-        check_gist("Perfect! Now let me run the tests:", "Now let me run the tests:");
+        check_gist("Perfect! Now let me run the tests:", "");
     }
 
     #[test]
@@ -240,7 +285,7 @@ mod tests {
 
     #[test]
     fn items_of_a_list_are_told_apart() {
-        check_gist("Now:\n- link is blue\n- text is grey\n", "Now: link is blue; text is grey");
+        check_gist("Both:\n- link is blue\n- text is grey\n", "Both: link is blue; text is grey");
     }
 
     #[test]
@@ -257,7 +302,7 @@ mod tests {
 
     #[track_caller]
     fn check_gist(text: &str, expected: &str) {
-        assert_eq!(gist(text), expected);
+        assert_eq!(gist(text).text, expected);
     }
 
     #[test]
@@ -265,6 +310,7 @@ mod tests {
         let mut story = Story::default();
         for round in 0..4_000 {
             story.say(
+                round,
                 round,
                 &format!("Round {round} is done, and {}.", "much was said ".repeat(12)),
             );

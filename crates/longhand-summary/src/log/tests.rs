@@ -5,6 +5,9 @@ use longhand_meter::{ImageRule, Vocabulary};
 
 use super::*;
 
+#[path = "takeover_tests.rs"]
+mod takeover;
+
 fn say(role: Role, text: &str) -> Message {
     Message::new(role, None, vec![Part::Text(text.into())], text.into())
 }
@@ -259,7 +262,9 @@ fn the_work_is_told_by_its_state() {
          Sub-agents reported:\n\
          - look for leaks: No leaks in 14 files. Details follow.\n\
          Changed by calls:\n\
-         - refund_order order_id=W-12 amount=52: refunded"
+         - refund_order order_id=W-12 amount=52: refunded\n\
+         Lines of what was read, changed (+) and run:\n\
+         - src/wheel.rs\n  fn a() {}"
     );
 }
 
@@ -502,10 +507,10 @@ fn names_stand_beside_the_file_that_they_were_seen_in() {
     assert!(told.contains("Folder: /home/u/p/lib/\n"), "{told}");
     assert!(
         told.ends_with(
-            "Names by file:\n\
-             - router.ex: Plug.Session, pipe_through\n\
-             - tmux.ex: My.Tmux, list_panes\n\
-             Names: mix_lock.exs"
+            "- tmux.ex\n  defmodule My.Tmux\n  def list_panes, do: 1\n\
+             - ls\n  mix_lock.exs\n\
+             Names, by file or command:\n\
+             - router.ex: Plug.Session, pipe_through"
         ),
         "{told}"
     );
@@ -544,6 +549,18 @@ fn an_index_and_records_that_come_back_are_carried_on() {
     log.read(&[&user("And now?")]);
     let told = page(&log, &[], 400).text;
     assert!(told.contains("Looked up:\n- get_booking id=R-1: HAT078\n"), "{told}");
-    assert!(told.contains("Names by file:\n- lib/a.ex: My.Tmux, list_panes\n"), "{told}");
-    assert!(told.contains("mix_lock.exs"), "{told}");
+    assert!(
+        told.ends_with("Names, by file or command:\n- lib/a.ex: My.Tmux, list_panes"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_state_of_an_earlier_version_is_still_read() {
+    let state = "log1\t2\t9\t1\t0\nw\t1\t0\tFix the wheel.\nl\t1\t1\tThe cascade runs first.\nn\t3\t8\tmax_len\n";
+    let told = page(&Log::parse(state), &[], 300).text;
+    assert!(
+        told.contains("Fix the wheel.") && told.contains("- 1: The cascade runs first."),
+        "{told}"
+    );
 }

@@ -1,13 +1,17 @@
 //! The state of the work: files, checks, commits, tasks, failures, reports, changes.
 
-use longhand_core::anchor::{check_of, failure_line, is_check_tool, patched, verdict_line};
+use longhand_core::anchor::{
+    SentenceForm, failure_line, is_check_tool, patched, sentences, unnumbered, verdict_line,
+};
 
 use longhand_core::cut;
 
 use super::action::{Action, FileChange, Task};
+use super::answer::{Answer, CommandRun};
+use super::finding::worth;
 use super::record::record_line;
 use super::shell;
-use super::speech::around;
+use super::speech::{Reply, around};
 use crate::quote;
 
 /// How many of each are kept; the oldest go first.
@@ -19,6 +23,11 @@ const FAILURES_MAX: usize = 40;
 const REPORTS_MAX: usize = 20;
 const CHANGES_MAX: usize = 60;
 const LOOKUPS_MAX: usize = 40;
+const REPLIES_MAX: usize = 20;
+const BACKGROUND_MAX: usize = 20;
+
+/// The most characters of what a user replied to a call.
+const REPLY_CHARS_MAX: usize = 400;
 
 /// The longest first line that may say that a command was broken off: output is longer, or other.
 const BROKEN_OFF_BYTES_MAX: usize = 120;
@@ -50,6 +59,10 @@ pub(super) struct WorkState {
     pub(super) failures: Vec<Noted>,
     /// The reports of sub-agents, by their tasks.
     pub(super) reports: Vec<Noted>,
+    /// What users replied to calls, by the calls.
+    pub(super) replies: Vec<Noted>,
+    /// Commands that run in the background, by their ids.
+    pub(super) background: Vec<Noted>,
     /// What calls changed in the outside world.
     pub(super) changes: Vec<Noted>,
     /// The newest record that each call found, such as a booking or a customer.
@@ -78,9 +91,14 @@ pub(super) struct Noted {
 
 impl WorkState {
     /// Adds the effect of a call, judged by its result.
-    pub(super) fn take(&mut self, action: &Action, answer: &str, is_error: bool, message: u64) {
+    pub(super) fn take(&mut self, action: &Action, answer: &Answer, message: u64) {
+        let Answer { text: answer, is_error, run } = answer;
+        let is_error = *is_error;
         match action {
             Action::Plan(tasks) => self.tasks = tasks.iter().take(TASKS_MAX).cloned().collect(),
+            Action::AddTask(_) | Action::MarkTask(..) if refusal(answer, is_error).is_some() => {}
+            Action::AddTask(subject) => self.add_task(subject, answer),
+            Action::MarkTask(id, mark) => self.mark_task(id, *mark),
             Action::Edit(files) => {
                 let Some(line) = refusal(answer, is_error) else {
                     return files
@@ -103,10 +121,18 @@ impl WorkState {
                 self.opens(answer);
                 self.find(path, answer, message);
             }
-            Action::Run(command) => self.run(command, answer, is_error, message),
+            Action::Run(command) => {
+                if let Some(run) = run {
+                    self.run(command, run, answer, message);
+                }
+            }
             Action::Delegate(about) => {
-                let line = quote::line_within(report(answer), REPORT_CHARS_MAX);
-                if !line.is_empty() {
+                if let Some(line) = never_began(answer, is_error) {
+                    return self.fail(&delegation_of(about), line, message);
+                }
+                let line = told_of(report(answer));
+                if !line.is_empty() && !is_broken_off(answer) {
+                    self.failures.retain(|failure| failure.about != delegation_of(about));
                     note(&mut self.reports, about, &line, message, REPORTS_MAX);
                 }
             }
@@ -130,9 +156,82 @@ impl WorkState {
         }
     }
 
+    /// Adds a task under the id that its tool gave it, or else the next number.
+    fn add_task(&mut self, subject: &str, answer: &str) {
+        let id = around(answer, "#").map(|(_, rest)| rest);
+        let id = id.map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(""));
+        let id = id.filter(|id| !id.is_empty());
+        let id = id.map_or_else(|| (self.tasks.len() + 1).to_string(), str::to_owned);
+        self.tasks.push((' ', format!("#{id} {subject}")));
+        if self.tasks.len() > TASKS_MAX {
+            // What is done is missed least.
+            let done = self.tasks.iter().position(|(mark, _)| matches!(mark, 'x' | '-'));
+            self.tasks.remove(done.unwrap_or(0));
+        }
+    }
+
+    fn mark_task(&mut self, id: &str, mark: char) {
+        let head = format!("#{} ", id.trim_start_matches('#'));
+        if let Some(task) = self.tasks.iter_mut().find(|(_, text)| text.starts_with(&head)) {
+            task.0 = mark;
+        }
+    }
+
+    /// Adds what a user replied to a call.
+    pub(super) fn hear_reply(&mut self, call: &str, reply: &Reply, message: u64) {
+        let (what, words) = match reply {
+            Reply::Refused(words) => ("refused", words),
+            Reply::Answered(words) => ("answered", words),
+        };
+        let words = quote::line_within(words, REPLY_CHARS_MAX);
+        let line = if words.is_empty() { what.to_owned() } else { format!("{what}: \"{words}\"") };
+        note(&mut self.replies, &quote::line_within(call, 120), &line, message, REPLIES_MAX);
+    }
+
+    /// Adds a command that goes on in the background, if its answer says under which id.
+    pub(super) fn start_in_background(&mut self, command: &str, answer: &str, message: u64) {
+        let mut words = answer
+            .split_whitespace()
+            .skip_while(|word| !word.trim_end_matches(':').eq_ignore_ascii_case("id"));
+        let Some(id) = words.nth(1).map(|id| id.trim_matches(|c: char| !c.is_alphanumeric()))
+        else {
+            return;
+        };
+        let line = format!("{}: running", command_line(command));
+        note(&mut self.background, &quote::line_within(id, 40), &line, message, BACKGROUND_MAX);
+    }
+
+    /// Learns how a command in the background ended. Only one that was started counts.
+    fn hear_of_background(&mut self, text: &str, message: u64) {
+        let tags = [("<task-id>", "</task-id>"), ("<task_id>", "</task_id>")];
+        let Some(id) = tags.iter().find_map(|(open, close)| inside(text, open, close)) else {
+            return;
+        };
+        let status = inside(text, "<status>", "</status>").unwrap_or_default();
+        let code = inside(text, "<exit_code>", "</exit_code>")
+            .or_else(|| around(text, "exit code ").map(|(_, rest)| rest));
+        let code =
+            code.map(|code| code.chars().take_while(char::is_ascii_digit).collect::<String>());
+        let Some(task) = self.background.iter_mut().find(|task| task.about == id.trim()) else {
+            return;
+        };
+        let command = task.line.rsplit_once(": ").map_or("", |(command, _)| command);
+        let ending = match code.filter(|code| !code.is_empty()) {
+            Some(code) => format!("{}, exit code {code}", quote::line_within(status, 20)),
+            None => quote::line_within(status, 20),
+        };
+        if !ending.is_empty() {
+            task.line = format!("{command}: {ending}");
+            task.message = message;
+        }
+    }
+
     /// Adds the report that Claude Code gives of a background sub-agent. Only a sub-agent that was started counts,
     /// since any tool may quote such words.
-    pub(super) fn hear_of_sub_agents(&mut self, text: &str, message: u64) {
+    pub(super) fn hear_of_tasks(&mut self, text: &str, message: u64) {
+        if !self.background.is_empty() {
+            self.hear_of_background(text, message);
+        }
         let Some(notice) = inside(text, "<task-notification>", "</task-notification>") else {
             return;
         };
@@ -140,7 +239,7 @@ impl WorkState {
         let Some((about, said)) = about.zip(inside(notice, "<result>", "</result>")) else {
             return;
         };
-        let line = quote::line_within(said, REPORT_CHARS_MAX);
+        let line = told_of(said);
         if !line.is_empty() && self.reports.iter().any(|report| report.about == about) {
             note(&mut self.reports, about, &line, message, REPORTS_MAX);
         }
@@ -171,20 +270,54 @@ impl WorkState {
         }
     }
 
-    /// Whether a check that failed passed later, as part of a larger one.
+    /// Whether a check that failed passed later, as part of a larger one or in another spelling.
     pub(super) fn has_passed_since(&self, check: &Noted) -> bool {
-        let is_larger =
-            |other: &&Noted| check.about.starts_with(&other.about) && other.about != check.about;
         let later = self.checks.iter().filter(|other| other.message > check.message);
-        !passes(&check.line) && later.filter(is_larger).any(|other| passes(&other.line))
+        let mut later = later.filter(|other| other.about != check.about && passes(&other.line));
+        !passes(&check.line) && later.any(|other| covers(&other.about, &check.about))
     }
 
-    fn run(&mut self, command: &str, answer: &str, is_error: bool, message: u64) {
+    /// Whether something is about a file that was deleted and not made again.
+    pub(super) fn is_of_deleted(&self, noted: &Noted) -> bool {
+        let names = |text: &str, path: &str| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            name.len() > 3 && text.contains(name)
+        };
+        let deleted = self.files.iter().filter(|file| file.change == FileChange::Deleted);
+        let mut deleted = deleted.filter(|file| file.message >= noted.message);
+        deleted.any(|file| names(&noted.about, &file.path) || names(&noted.line, &file.path))
+    }
+
+    /// The newest change of a file.
+    pub(super) fn file(&self, path: &str) -> Option<&FileChanges> {
+        self.files.iter().find(|file| is_same_file(&file.path, path))
+    }
+
+    /// Marks the files inside a folder that is removed.
+    fn delete_inside(&mut self, folder: &str, message: u64) {
+        let folder = format!("{}/", folder.trim_end_matches('/').trim_start_matches("./"));
+        for file in &mut self.files {
+            let is_inside = file.path.starts_with(&folder)
+                || (file.path.starts_with('/') && file.path.contains(&format!("/{folder}")));
+            if is_inside {
+                (file.change, file.message) = (FileChange::Deleted, message);
+            }
+        }
+    }
+
+    fn run(&mut self, command: &str, run: &CommandRun, answer: &str, message: u64) {
         for (change, path) in patched(command) {
             self.change(change, path, message);
         }
-        for (change, path) in shell::written(command) {
-            self.change(change, &path, message);
+        for (change, path) in &run.written {
+            if *change == FileChange::Deleted {
+                self.delete_inside(path, message);
+            }
+            // A folder is told by the files that were in it.
+            if *change == FileChange::Deleted && !path.contains(['.', '/']) {
+                continue;
+            }
+            self.change(*change, path, message);
         }
         if command.contains("git") || command.contains("commit") {
             for (branch, hash, subject) in shell::commits(answer) {
@@ -202,20 +335,19 @@ impl WorkState {
             }
         }
         let name = command.split(' ').next().unwrap_or_default();
-        let check = check_of(command).or_else(|| is_check_tool(name).then(|| command.to_owned()));
-        let about = command_line(check.as_deref().unwrap_or(command));
-        let verdict = check.as_ref().and_then(|_| verdict_line(answer));
+        let check = run.check.as_deref().or_else(|| is_check_tool(name).then_some(command));
+        let about = run.check.as_deref().map_or_else(|| run.line.clone(), command_line);
+        let verdict = check.and_then(|_| verdict_line(answer));
         if let Some(verdict) = verdict {
             let verdict = quote::line_within(verdict, LINE_CHARS_MAX);
             note(&mut self.checks, &about, &verdict, message, CHECKS_MAX);
         }
-        let failure = failure_line(answer).filter(|(line, is_grave)| {
-            (!shell::only_looks(command) || (*is_grave && is_logged(line))) && !counts_none(line)
+        let failure = run.failure.filter(|(line, is_grave)| {
+            (!run.only_looks || (*is_grave && is_logged(line))) && !counts_none(line)
         });
-        let has_failed = is_error || exit_code(answer).is_some_and(|code| code != 0);
         match failure {
             Some((line, _)) => self.fail(&about, line, message),
-            None if has_failed && !shell::only_looks(command) => {
+            None if run.ended_badly && !run.only_looks => {
                 let is_telling = |line: &&str| {
                     !line.trim().is_empty() && exit_code(line).is_none() && line.len() > 3
                 };
@@ -226,6 +358,7 @@ impl WorkState {
             None => {
                 let is_repaired = |failure: &Noted| {
                     is_part(&failure.about, &about)
+                        || (check.is_some() && covers(&about, &failure.about))
                         || (check.is_none() && is_other_form(&failure.about, &about))
                 };
                 self.failures.retain(|failure| !is_repaired(failure));
@@ -280,6 +413,11 @@ fn edit_of(path: &str) -> String {
     format!("edit {path}")
 }
 
+/// What is said of a sub-agent that did not do its work.
+fn delegation_of(about: &str) -> String {
+    format!("sub-agent {about}")
+}
+
 /// Whether two paths lead to one file, one of them perhaps from the root.
 fn is_same_file(one: &str, other: &str) -> bool {
     let (long, short) = if one.len() > other.len() { (one, other) } else { (other, one) };
@@ -291,7 +429,7 @@ fn is_same_file(one: &str, other: &str) -> bool {
 }
 
 /// A command without a leading `cd` and without redirections.
-fn command_line(command: &str) -> String {
+pub(super) fn command_line(command: &str) -> String {
     let mut rest = command.trim();
     while let Some((first, next)) =
         rest.split_once("&&").filter(|(first, _)| first.starts_with("cd "))
@@ -308,6 +446,49 @@ fn command_line(command: &str) -> String {
 /// narrow one.
 fn is_part(narrow: &str, command: &str) -> bool {
     narrow.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+/// Whether a check that passes proves that another passes as well: the same program, at no fewer files or filters.
+fn covers(wide: &str, narrow: &str) -> bool {
+    let ((wide_program, wide), (program, narrow)) = (spelled(wide), spelled(narrow));
+    !program.is_empty()
+        && wide_program == program
+        && wide.iter().all(|operand| {
+            let is_inside = |other: &&str| {
+                other.strip_prefix(operand).is_some_and(|rest| {
+                    rest.is_empty() || rest.starts_with([':', '/', '#']) || operand.ends_with('/')
+                })
+            };
+            narrow.iter().any(is_inside)
+        })
+}
+
+/// The program that a check runs and what it runs it on, however it is started.
+fn spelled(command: &str) -> (String, Vec<&str>) {
+    #[rustfmt::skip]
+    const STARTERS: &[&str] = &[
+        "npx", "bunx", "pnpx", "exec", "poetry", "uv", "run", "python", "python3", "-m", "timeout", "time", "env",
+        "sudo", "bundle", "dlx", "mise", "direnv",
+    ];
+    const RUNNERS: &[&str] = &[
+        "cargo", "npm", "pnpm", "yarn", "bun", "deno", "go", "make", "just", "mix", "dotnet",
+        "gradle", "mvn",
+    ];
+    let is_plain = |word: &&str| !word.starts_with('-') && !word.contains('=');
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b's');
+    let words = command.split(['|', ';']).next().unwrap_or_default().split_whitespace();
+    let mut words =
+        words.skip_while(|word| STARTERS.contains(word) || is_number(word) || word.contains('='));
+    let Some(first) = words.next() else { return (String::new(), Vec::new()) };
+    let mut program = first.rsplit('/').next().unwrap_or(first).to_owned();
+    let mut rest: Vec<&str> = words.filter(is_plain).collect();
+    if RUNNERS.contains(&program.as_str()) {
+        rest.retain(|word| *word != "run");
+        if !rest.is_empty() {
+            program = format!("{program} {}", rest.remove(0));
+        }
+    }
+    (program, rest)
 }
 
 /// Whether two commands do the same to the same: `git push` and `git push -u origin main` do,
@@ -329,13 +510,21 @@ fn report(answer: &str) -> &str {
     inside(answer, "<task_result>", "</task_result>").unwrap_or(answer)
 }
 
+/// What a report says first after its preamble.
+fn told_of(report: &str) -> String {
+    let findings = sentences(report).filter(|sentence| sentence.form != SentenceForm::Heading);
+    let start = findings.map(|sentence| sentence.text).find(|sentence| worth(sentence) > 0);
+    let start = start.map_or(0, |first| first.as_ptr().addr() - report.as_ptr().addr());
+    quote::line_within(&report[start..], REPORT_CHARS_MAX)
+}
+
 fn inside<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
     let (_, rest) = around(text, open)?;
     around(rest, close).map(|(inside, _)| inside)
 }
 
 /// The line with which a tool says that it did not do it.
-fn refusal(answer: &str, is_error: bool) -> Option<&str> {
+pub(super) fn refusal(answer: &str, is_error: bool) -> Option<&str> {
     let first = answer.trim_start().lines().next().unwrap_or_default();
     let low = cut::head(first, 40).to_ascii_lowercase();
     let heads = ["<tool_use_error>", "error", "failed", "your proposed edit has introduced"];
@@ -344,8 +533,17 @@ fn refusal(answer: &str, is_error: bool) -> Option<&str> {
         .then(|| first.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>"))
 }
 
+/// The line that says why a sub-agent did not begin. Its report may speak of errors and failures, too.
+pub(super) fn never_began(answer: &str, is_error: bool) -> Option<&str> {
+    const TAG: &str = "<tool_use_error>";
+    let first = answer.trim_start().lines().find(|line| !line.trim().is_empty())?;
+    let word = first.split_whitespace().next().unwrap_or_default();
+    let is_refused = is_error || first.starts_with(TAG) || word.ends_with("rror:");
+    is_refused.then(|| first.trim_start_matches(TAG).trim_end_matches("</tool_use_error>"))
+}
+
 /// Whether a command was stopped or never run, so that its outcome is unknown.
-fn is_broken_off(answer: &str) -> bool {
+pub(super) fn is_broken_off(answer: &str) -> bool {
     const SIGNS: [&str; 7] =
         ["abort", "interrupt", "no result", "cancel", "rejected", "not executed", "was killed"];
     let first = answer.trim_start().lines().next().unwrap_or_default();
@@ -356,18 +554,23 @@ fn is_broken_off(answer: &str) -> bool {
 }
 
 /// The exit code that an agent writes beside an output.
-fn exit_code(text: &str) -> Option<i64> {
+pub(super) fn exit_code(text: &str) -> Option<i64> {
     const SIGNS: &[&str] =
         &["Exit code ", "Exit code: ", "Command exited with code ", "exit code: "];
     let ends = text.lines().take(3).chain(text.lines().rev().take(2));
     ends.into_iter().find_map(|line| {
-        let rest = SIGNS.iter().find_map(|sign| line.trim().strip_prefix(sign))?;
+        let line = line.trim();
+        let rest = SIGNS.iter().find_map(|sign| line.strip_prefix(sign))?;
         rest.split(|c: char| !c.is_ascii_digit() && c != '-').next()?.parse().ok()
     })
 }
 
 /// Whether a line reads like one of a log or a crash, and not like one of a program.
 fn is_logged(line: &str) -> bool {
+    let line = unnumbered(line);
+    if ["//", "#", "*", "--", "/*", "\"", "%"].iter().any(|mark| line.starts_with(mark)) {
+        return false;
+    }
     line.starts_with(|c: char| c.is_ascii_digit() || c == '[' || c == '<')
         || ["FATAL", "CRITICAL", "thread", "panic", "fatal", "level="]
             .iter()
@@ -400,7 +603,7 @@ fn counts_none(line: &str) -> bool {
 
 impl WorkState {
     /// All lines, by the letter of their kind.
-    pub(super) fn noted(&self) -> [(&'static str, &[Noted]); 6] {
+    pub(super) fn noted(&self) -> [(&'static str, &[Noted]); 8] {
         [
             ("c", &self.checks),
             ("g", &self.commits),
@@ -408,6 +611,8 @@ impl WorkState {
             ("a", &self.reports),
             ("d", &self.changes),
             ("r", &self.lookups),
+            ("k", &self.replies),
+            ("j", &self.background),
         ]
     }
 
@@ -420,6 +625,8 @@ impl WorkState {
             "a" => Some(&mut self.reports),
             "d" => Some(&mut self.changes),
             "r" => Some(&mut self.lookups),
+            "k" => Some(&mut self.replies),
+            "j" => Some(&mut self.background),
             _ => None,
         }
     }
