@@ -41,17 +41,14 @@ mod ledger;
 mod memory;
 mod number;
 mod page;
-mod query;
 mod record;
 mod role;
 mod spending;
 mod sqlite;
 mod storage;
-mod terms;
 mod transfer;
 mod usage;
 mod wait;
-mod words;
 
 pub use archive::append::append_to;
 pub use archive::{Archive, ask};
@@ -61,9 +58,9 @@ pub use id::{Owner, ParseIdError, PreambleId, SessionId};
 pub use layer::Layer;
 pub use ledger::{Ledger, Undecided, attempts, outrun, unsound};
 pub use longhand_core::session::{Node, Version};
+pub use longhand_recall::Strictness;
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
-pub use query::Strictness;
 pub use record::{
     After, Appended, Entry, Found, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry,
     NewSession, Note, NoteContent, Origin, Reference, Regretted, RequestRecord, Scope, SessionInfo,

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longhand_core::session::{BatchLine, Fork, News, Node, Version};
 use longhand_core::{Handle, Link, Seq};
+use longhand_recall::{Query, snippet};
 
-use crate::query::{Query, snippet};
 use crate::storage::{
     Answer, BatchRecord, Candidate, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened,
     Referenced, RequestFilter, SearchQuery, SearchScope, SearchStatistics, SessionFilter, Storage,

@@ -10,9 +10,9 @@ use std::pin::Pin;
 
 use longhand_core::session::{BatchLine, News, Node, Version};
 use longhand_core::{Batch, Handle, Link, Role, Seq};
+use longhand_recall::Strictness;
 
 use crate::page::{Cursor, Listing, Page};
-use crate::query::Strictness;
 use crate::{
     ArchiveError, Damage, Entry, Hit, KnownPath, LoggedBatch, NewSession, Note, Owner, PreambleId,
     RequestRecord, SessionId, SessionInfo, UsageLine, role,

@@ -1,10 +1,10 @@
 //! Finding entries by their text, and what handles stand for.
 
 use longhand_core::{Handle, Seq};
+use longhand_recall::Strictness;
 
 use crate::codec::{self, Target};
 use crate::ledger::Ledger;
-use crate::query::Strictness;
 use crate::storage::{
     FoldStates, Referenced, SearchFilter, SearchQuery, SearchScope, SessionFilter, Storage,
 };

@@ -20,6 +20,7 @@ mod vocabulary;
 use std::time::Duration;
 
 use longhand_core::Role;
+use longhand_recall::term;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use self::block::mark;
@@ -39,7 +40,6 @@ use super::seal::Seal;
 use super::transaction::Transaction;
 use crate::Owner;
 use crate::role;
-use crate::terms::term;
 
 /// The version of what is in the index. An index of another version is made anew.
 const VERSION: i64 = 1;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use longhand_core::Seq;
+use longhand_recall::{Query, Strictness, snippet};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::SqliteFile;
@@ -11,7 +12,6 @@ use super::entry::{self, StoredEntry};
 use super::fault::Fault;
 use super::index::{self, Blocks, Conditions, Finding};
 use super::session::{self, StoredSession};
-use crate::query::{Query, Strictness, snippet};
 use crate::{
     ArchiveError, Candidate, Candidates, Cursor, Damage, Hit, Owner, SearchFilter, SearchQuery,
     SearchScope, SearchStatistics,

@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::rc::Rc;
 
+use longhand_recall::{Needle, Query, Strictness, is_opaque, term, term_beginning};
 use memchr::memmem::Finder;
 
 use super::block::{BlockReader, TOTAL, kind, mark};
@@ -12,9 +13,7 @@ use super::chunk::{Chunk, PLACES_OF_ENTRY_MAX};
 use super::cursor::Cursor;
 use super::segment::{Blocks, Segment, Stream, damaged};
 use super::slice::{frequent_term, pair_term};
-use crate::query::{Needle, Query, Strictness};
 use crate::sqlite::fault::Fault;
-use crate::terms::{is_opaque, term, term_beginning};
 
 /// How many parts of a query are looked up; the rest is compared in the entries found.
 const NEEDLES_MAX: usize = 32;

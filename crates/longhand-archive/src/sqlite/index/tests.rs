@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use longhand_recall::{Query, Strictness};
 use longhand_testkit::rng::Rng;
 use rusqlite::Connection;
 
@@ -13,7 +14,6 @@ use super::{
 };
 use super::{owner_mark, session_mark};
 use crate::Owner;
-use crate::query::{Query, Strictness};
 
 const WORDS: &[&str] = &[
     "the",

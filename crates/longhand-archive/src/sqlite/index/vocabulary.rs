@@ -1,7 +1,8 @@
 //! The words of a segment, one after the other, so that all of them are looked through at once.
 
+use longhand_recall::is_opaque;
+
 use super::block::BLOCK_BYTES_MAX;
-use crate::terms::is_opaque;
 
 /// What ends a word.
 const END: u8 = b'\n';
