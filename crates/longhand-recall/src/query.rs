@@ -220,7 +220,7 @@ fn is_equal(word: &str, wanted: &str, may_go_on: bool) -> bool {
 }
 
 /// Returns the place in a text that folding moves to `at`, or one close to it.
-fn unfolded(text: &str, at: usize) -> usize {
+pub(crate) fn unfolded(text: &str, at: usize) -> usize {
     if text.is_ascii() {
         return at;
     }

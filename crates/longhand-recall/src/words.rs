@@ -159,6 +159,11 @@ impl<'f> Word<'f> {
     }
 }
 
+/// Whether a character is a word by itself.
+pub(crate) fn is_alone(letter: char) -> bool {
+    !letter.is_ascii() && kind(letter) == Kind::Alone
+}
+
 /// Makes spellings that differ only in case, accents or width equal.
 pub fn fold(text: &str) -> Cow<'_, str> {
     Folded::of(text).text

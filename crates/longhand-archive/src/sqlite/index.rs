@@ -11,11 +11,13 @@ mod cursor;
 mod find;
 mod forget;
 mod join;
+mod known;
 mod segment;
 mod slice;
 #[cfg(test)]
 mod tests;
 mod vocabulary;
+mod walk;
 
 use std::time::Duration;
 
@@ -29,10 +31,12 @@ use self::cursor::Cursor;
 pub(super) use self::find::{Conditions, Finding};
 pub(super) use self::forget::Forgetting;
 pub(super) use self::join::{Joins, go_on, is_due, segments};
+pub(super) use self::known::{known, totals_of};
 use self::segment::State;
 pub(super) use self::segment::{Blocks, Segment, live};
 use self::slice::BuiltSlice;
 pub(super) use self::slice::{IndexedEntry, SliceBuilder};
+pub(super) use self::walk::Walking;
 use super::body;
 use super::fault::Fault;
 use super::indexable::{self, IndexableEntry, Marks};

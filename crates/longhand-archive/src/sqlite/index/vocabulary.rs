@@ -39,6 +39,11 @@ pub(super) fn first(words: &[u8]) -> &[u8] {
     &words[..word_at(words, 0).1]
 }
 
+/// All words of a block.
+pub(super) fn words(words: &[u8]) -> impl Iterator<Item = &[u8]> {
+    words.split(|byte| *byte == END).filter(|word| !word.is_empty())
+}
+
 /// Where the word around a place begins and ends.
 pub(super) fn word_at(words: &[u8], at: usize) -> (usize, usize) {
     let start = memchr::memrchr(END, &words[..at]).map_or(0, |end| end + 1);
