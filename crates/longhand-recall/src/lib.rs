@@ -6,6 +6,8 @@
 mod best;
 mod expansion;
 mod filler;
+#[cfg(test)]
+mod laws;
 mod order;
 mod passage;
 mod query;

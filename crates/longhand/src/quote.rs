@@ -84,7 +84,7 @@ fn message(message: &Message) -> String {
     format!("{}: {}", message.role.as_str(), parts.collect::<Vec<_>>().join("\n"))
 }
 
-fn part(part: &Part) -> Option<String> {
+pub(crate) fn part(part: &Part) -> Option<String> {
     Some(match part {
         Part::Text(text) | Part::FixedText(text) => text.decode().into_owned(),
         Part::Call(call) => format!("calls {} {}", call.name.decode(), call.arguments.decode()),

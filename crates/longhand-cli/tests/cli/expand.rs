@@ -25,7 +25,7 @@ fn handles(text: &str) -> BTreeSet<String> {
 
 /// Brings back the content of a handle.
 fn expand(folder: &Folder, handle: &str) -> String {
-    let run = folder.run(&format!("expand {handle} --archive kept"));
+    let run = folder.run(&format!("expand {handle} --raw --archive kept"));
     assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{handle}: {run:?}");
     run.stdout
 }
@@ -200,7 +200,7 @@ fn handles_that_lead_nowhere_are_refused_with_a_hint() {
 
 /// What an expansion may come to with a damaged archive: the content, or an error that names the file.
 fn assert_sound_or_refused(folder: &Folder, handle: &str, content: &str, what: &str) -> bool {
-    let run = folder.run(&format!("expand {handle} --archive kept"));
+    let run = folder.run(&format!("expand {handle} --raw --archive kept"));
     if run.status == 0 {
         assert_eq!(run.stdout, content, "{what}");
         return true;

@@ -17,7 +17,7 @@ use crate::recall;
 /// The most characters of a session's first words beside what was found in it.
 const TASK_CHARS_MAX: usize = 200;
 /// The most memory that a regular expression may take.
-const REGEX_BYTES_MAX: usize = 1 << 20;
+pub(super) const REGEX_BYTES_MAX: usize = 1 << 20;
 /// About so many characters are a token.
 const CHARS_OF_TOKEN: usize = 4;
 /// The most messages that are shown before and after one.
