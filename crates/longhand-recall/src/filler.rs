@@ -147,7 +147,9 @@ pub(crate) fn mark_characters(words: &mut [AskedWord]) {
         for start in 0..(words.len() + 1).saturating_sub(length) {
             let run = &mut words[start..start + length];
             if run.iter().zip(filler.chars()).all(|(word, letter)| is_same(word, letter)) {
-                run.iter_mut().for_each(|word| word.kind = WordKind::Filler);
+                for word in run {
+                    word.kind = WordKind::Filler;
+                }
             }
         }
     }

@@ -90,10 +90,12 @@ fn a_hostile_query_is_bounded() {
     let said: Vec<String> = (0..50).map(|at| format!("word{at} the ( ) * \" {at}")).collect();
     for query in ["\" ( ) * OR ".repeat(1_000), "a\"b*".repeat(3_000), "word ".repeat(5_000)] {
         let mut texts = Texts::default();
-        said.iter().for_each(|text| texts.add(text));
+        for text in &said {
+            texts.add(text);
+        }
         let ranker = ranker(&texts, &query);
         assert!(ranker.terms().len() <= 96);
-        assert!(ranker.walks(20).len() <= 34);
+        assert!(ranker.walks(20).len() <= 8);
     }
 }
 

@@ -149,18 +149,14 @@ pub(crate) fn irregular(word: &str) -> impl Iterator<Item = &'static str> {
 fn inflected(word: &str) -> String {
     let mut stem = word.to_owned();
     if stem.ends_with('s') && !["ss", "us", "is"].iter().any(|end| stem.ends_with(end)) {
-        cut(&mut stem, 1, 2);
+        stem.pop();
     }
-    if stem.ends_with("ied") {
-        cut(&mut stem, 2, 3);
-    } else if stem.ends_with("ie") {
-        cut(&mut stem, 1, 3);
-    } else if !(stem.ends_with("ing") && cut(&mut stem, 3, 3))
-        && !(stem.ends_with("ed") && cut(&mut stem, 2, 3))
-        && !(stem.ends_with("en") && cut(&mut stem, 2, 3))
-        && stem.ends_with('e')
-    {
-        cut(&mut stem, 1, 3);
+    let endings = [("ied", 2), ("ing", 3), ("ed", 2), ("en", 2), ("e", 1)];
+    let ending = endings
+        .iter()
+        .find(|(ending, count)| stem.ends_with(ending) && stem.len() >= count + STEM_BYTES_MIN);
+    if let Some((_, count)) = ending {
+        stem.truncate(stem.len() - count);
     }
     single(&mut stem);
     stem
@@ -181,15 +177,6 @@ fn derived(inflected: &str) -> String {
         single(&mut stem);
     }
     stem
-}
-
-/// Drops letters at the end if enough is left.
-fn cut(stem: &mut String, count: usize, rest_min: usize) -> bool {
-    let is_long = stem.len() >= count + rest_min;
-    if is_long {
-        stem.truncate(stem.len() - count);
-    }
-    is_long
 }
 
 /// Of a doubled letter at the end, one counts; `y` counts as `i`.

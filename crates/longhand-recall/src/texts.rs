@@ -11,7 +11,7 @@ use crate::walk::Walk;
 use crate::words::Folded;
 
 /// Of one text, so many places of a term are known; the index of a file knows no more.
-pub const PLACES_OF_ENTRY_MAX: usize = 1_024;
+pub const PLACES_OF_ENTRY_MAX: u32 = 1_024;
 
 /// Where a text has a term.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ impl Places {
         }
         self.count += 1;
         self.last = place;
-        if self.first.len() < PLACES_OF_ENTRY_MAX {
+        if self.first.len() < PLACES_OF_ENTRY_MAX as usize {
             self.first.push(place);
         }
     }
@@ -126,7 +126,7 @@ impl Texts {
             })
         };
         let mut walked = BTreeSet::new();
-        for Walk { required, entries_max } in ranker.walks(limit) {
+        for Walk { required, entries_max, .. } in ranker.walks(limit) {
             let all = (0..self.lengths.len()).rev().filter(|number| is_wanted(*number));
             let on_way = all.filter(|number| required.iter().all(|terms| has(*number, terms)));
             walked.extend(on_way.take(entries_max));

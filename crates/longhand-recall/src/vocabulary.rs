@@ -108,9 +108,10 @@ impl SoughtTerms {
             },
         };
         let mut ranges = vec![itself];
-        ranges.push(match self.may_be_id() {
-            true => TermRange::IdBeginning(beginning),
-            false => TermRange::Beginning(beginning),
+        ranges.push(if self.may_be_id() {
+            TermRange::IdBeginning(beginning)
+        } else {
+            TermRange::Beginning(beginning)
         });
         ranges.extend(self.irregular.iter().map(|other| TermRange::Term(other)));
         ranges
@@ -156,8 +157,13 @@ impl SoughtTerms {
             _ if self.irregular.contains(&term) => Some(FORM),
             Some(Kinship::Family) => Some(FAMILY),
             None => {
-                let is_longer = self.word.len() >= LONGER_BYTES_MIN && term.starts_with(&self.word);
-                is_longer.then_some(LONGER)
+                let rest = term.strip_prefix(&*self.word)?;
+                // A number goes on in another number, unless it is an id.
+                let is_digit = |letter: Option<&u8>| letter.is_some_and(u8::is_ascii_digit);
+                let is_number =
+                    is_digit(self.word.as_bytes().last()) && is_digit(rest.as_bytes().first());
+                let is_longer = !is_number || is_opaque(term);
+                (self.word.len() >= LONGER_BYTES_MIN && is_longer).then_some(LONGER)
             }
         }
     }
@@ -174,8 +180,7 @@ impl SoughtTerms {
                 Some(0 | 1) => return Some(ONE_SLIP),
                 // Few slip twice, and hardly anybody in the first letter.
                 Some(_) if term.starts_with(self.letters[0]) => return Some(TWO_SLIPS),
-                Some(_) => {}
-                None => {}
+                _ => {}
             }
         }
         let is_inside = self.word.len() >= INSIDE_BYTES_MIN
@@ -226,6 +231,7 @@ mod tests {
         );
         assert_eq!(found("chosen", text, false), ["choose", "chose"]);
         assert_eq!(found("4d8461b", text, false), ["4d8461b77aa1"]);
+        assert_eq!(found("part3", "part3 part31 part3x", false), ["part3", "part3x"]);
         assert_eq!(found("数据", text, false), ["数"]);
         assert_eq!(found("\"resolved\"", text, false), ["resolved"]);
         assert_eq!(

@@ -5,11 +5,12 @@ use longhand_core::{Message, Part};
 use longhand_dialect::Dialect;
 use serde_json::Value;
 
+use crate::entry::trace;
 use crate::{quote, recall, time};
 
 /// Keys under which tools that edit files take the old text and the new one.
-const EDITS: [(&str, &str); 3] =
-    [("old_string", "new_string"), ("old_str", "new_str"), ("oldText", "newText")];
+const EDITS: [(&str, &str); 4] =
+    [("old_string", "new_string"), ("old_str", "new_str"), ("oldText", "newText"), ("old", "new")];
 
 /// Entries, each under a heading.
 pub(crate) fn entries(entries: &[Entry]) -> String {
@@ -18,7 +19,10 @@ pub(crate) fn entries(entries: &[Entry]) -> String {
         let date = time::format_local(entry.source_ms.unwrap_or(entry.at_ms));
         let text = match recall::said(entry) {
             Some((_, said)) => message(&said),
-            None => entry.raw.clone(),
+            None => match trace(&entry.raw) {
+                Some((name, summary)) => format!("{name}: {summary}"),
+                None => entry.raw.clone(),
+            },
         };
         format!("## {role}, entry {}, {date}\n\n{}\n", entry.seq.0, text.trim_end())
     });

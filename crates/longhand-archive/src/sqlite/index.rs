@@ -36,7 +36,7 @@ use self::segment::State;
 pub(super) use self::segment::{Blocks, Segment, live};
 use self::slice::BuiltSlice;
 pub(super) use self::slice::{IndexedEntry, SliceBuilder};
-pub(super) use self::walk::Walking;
+pub(super) use self::walk::{Walking, term_counts};
 use super::body;
 use super::fault::Fault;
 use super::indexable::{self, IndexableEntry, Marks};

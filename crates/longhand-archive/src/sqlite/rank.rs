@@ -129,11 +129,14 @@ fn walk(
         }
         _ => None,
     };
-    let mut conditions = match rows {
+    let conditions = match rows {
         Some(_) => Reach::All.conditions(&wanted.filter, newest),
         None => reach.conditions(&wanted.filter, newest),
     };
-    conditions.newest = newest;
+    let counts: Vec<Vec<u64>> = segments
+        .iter()
+        .map(|segment| index::term_counts(&mut blocks, segment, ranker))
+        .collect::<Result<_, _>>()?;
     let mut select = db.prepare_cached("SELECT session FROM entry WHERE id = ?1")?;
     let mut is_within = |id: i64| match &rows {
         Some(rows) => Ok::<bool, Fault>(rows.contains(&select.query_row([id], |row| row.get(0))?)),
@@ -142,8 +145,8 @@ fn walk(
     let mut seen = HashSet::new();
     for walk in ranker.walks(wanted.limit) {
         let mut left = walk.entries_max;
-        for segment in &segments {
-            let walking = Walking::new(&mut blocks, segment, ranker, &walk, &conditions)?;
+        for (segment, counts) in segments.iter().zip(&counts) {
+            let walking = Walking::new(segment, ranker, counts, &walk, &conditions);
             let Some(mut walking) = walking else { continue };
             while left > 0
                 && let Some(id) = walking.next(&mut blocks)?

@@ -129,6 +129,7 @@ impl Reach {
         let role = filter.role.map(|role| vec![index::role_mark(role)]);
         Conditions {
             marks: self.marks().into_iter().chain(role).collect(),
+            is_of_sessions: matches!(self, Reach::Sessions(_)),
             newest,
             since_ms: filter.since_ms,
             before_ms: filter.before_ms,

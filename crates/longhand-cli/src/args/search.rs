@@ -45,7 +45,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, conflicts_with = "regex")]
     pub(crate) newest: bool,
     /// Show N messages before and after each one
-    #[arg(long, value_name = "N", default_value = "0")]
+    #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
     pub(crate) context: u64,
     /// How many to list at most
     #[arg(long, value_name = "N", default_value = "20")]

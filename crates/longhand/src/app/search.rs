@@ -77,7 +77,7 @@ pub struct FoundEntry {
     /// When it was said.
     pub at: Timestamp,
     /// How well it fits; the first has the highest. 0 where messages are not ranked.
-    pub score: f32,
+    pub score: f64,
     /// How many tokens it has, about.
     pub tokens: u64,
     /// How many messages say the same, with itself.
@@ -374,7 +374,7 @@ impl App {
             round: hit.entry.round,
             role: role.as_str().to_owned(),
             at: Timestamp(hit.entry.at_ms),
-            score: hit.score,
+            score: (f64::from(hit.score) * 1_000.0).round() / 1_000.0,
             tokens: hit.text.chars().count().div_ceil(CHARS_OF_TOKEN) as u64,
             repeats: hit.repeats,
             snippet: hit.snippet,

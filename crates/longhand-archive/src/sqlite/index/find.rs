@@ -23,6 +23,8 @@ const NEEDLES_MAX: usize = 32;
 pub(in crate::sqlite) struct Conditions {
     /// Terms of which it must have one of each list.
     pub(in crate::sqlite) marks: Vec<Vec<Vec<u8>>>,
+    /// Whether the marks are those of a few sessions.
+    pub(in crate::sqlite) is_of_sessions: bool,
     /// The newest entry that counts.
     pub(in crate::sqlite) newest: i64,
     /// From when to when it was said.
@@ -155,9 +157,23 @@ pub(super) fn seek_all(
     nodes: &mut [Node],
     blocks: &mut Blocks<'_>,
     segment: &Segment,
+    doc: u32,
+) -> Result<Option<u32>, Fault> {
+    seek_all_from(nodes, blocks, segment, doc, 0)
+}
+
+/// The same, if it is not older than the oldest one that is wanted.
+pub(super) fn seek_all_from(
+    nodes: &mut [Node],
+    blocks: &mut Blocks<'_>,
+    segment: &Segment,
     mut doc: u32,
+    oldest: u32,
 ) -> Result<Option<u32>, Fault> {
     'again: loop {
+        if doc < oldest {
+            return Ok(None);
+        }
         for node in nodes.iter_mut() {
             match node.seek(blocks, segment, doc)? {
                 None => return Ok(None),

@@ -40,7 +40,7 @@ pub(in crate::sqlite) fn known(
     Ok(known.map(|(term, entries)| KnownTerm { term, entries }).collect())
 }
 
-/// How many entries have one of the marks, and how many words these have.
+/// How many entries have one of the marks, and how many words these have; of very many, the newest of each segment.
 pub(in crate::sqlite) fn totals_of(
     blocks: &mut Blocks<'_>,
     segments: &[Segment],
@@ -50,10 +50,12 @@ pub(in crate::sqlite) fn totals_of(
     for segment in segments {
         let mut nodes = [any(marks)];
         let mut lengths = Cursor::new(vec![mark::LENGTH]);
-        let mut next = Some(segment.end());
-        while let Some(doc) = next
+        let (mut next, mut left) = (Some(segment.end()), COUNTED_MAX);
+        while left > 0
+            && let Some(doc) = next
             && let Some(found) = seek_all(&mut nodes, blocks, segment, doc)?
         {
+            left -= 1;
             entries += 1;
             if lengths.seek(blocks, segment, found)? == Some(found) {
                 words +=
@@ -190,9 +192,9 @@ fn each_in_vocabulary(
             Some(row) => {
                 let words = row.get_ref(1)?.as_blob().map_err(|_| damaged())?;
                 if vocabulary::first(words) <= beginning {
-                    low = row.get(0)?
+                    low = row.get(0)?;
                 } else {
-                    high = middle
+                    high = middle;
                 }
             }
         }

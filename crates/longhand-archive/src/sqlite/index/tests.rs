@@ -161,7 +161,8 @@ impl TestArchive {
         let since_ms = self.rng.chance(0.3).then(|| below(&mut self.rng, 1_000));
         let before_ms = self.rng.chance(0.2).then(|| below(&mut self.rng, 1_000));
         let marks = session.map(|session| vec![session_mark(session)]).into_iter().collect();
-        let conditions = Conditions { marks, newest: self.newest, since_ms, before_ms };
+        let conditions =
+            Conditions { marks, newest: self.newest, since_ms, before_ms, ..Conditions::default() };
         for strictness in [Strictness::Words, Strictness::Substrings] {
             let is_wanted = |entry: &TestEntry| {
                 session.is_none_or(|session| entry.session == session)

@@ -4,7 +4,7 @@ use longhand_recall::{FoundTerm, Measure, Ranker, Walk};
 
 use super::block::mark;
 use super::cursor::Cursor;
-use super::find::{Conditions, Node, seek_all};
+use super::find::{Conditions, Node, seek_all_from};
 use super::segment::{Blocks, Segment};
 use crate::sqlite::fault::Fault;
 
@@ -16,30 +16,44 @@ pub(in crate::sqlite) struct Walking<'s> {
     terms: Vec<(usize, Cursor)>,
     lengths: Cursor,
     next: Option<u32>,
+    /// The oldest entry that it goes back to.
+    oldest: u32,
+}
+
+/// How many entries of a segment have each term of a ranker.
+pub(in crate::sqlite) fn term_counts(
+    blocks: &mut Blocks<'_>,
+    segment: &Segment,
+    ranker: &Ranker,
+) -> Result<Vec<u64>, Fault> {
+    let terms = ranker.terms().iter();
+    terms.map(|term| Cursor::new(bytes(&term.term)).count(blocks, segment)).collect()
 }
 
 impl<'s> Walking<'s> {
     /// `None` if the segment has nothing on the way, which is soon known.
     pub(in crate::sqlite) fn new(
-        blocks: &mut Blocks<'_>,
         segment: &'s Segment,
         ranker: &Ranker,
+        counts: &[u64],
         walk: &Walk,
         conditions: &Conditions,
-    ) -> Result<Option<Self>, Fault> {
-        if conditions.rule_out(segment) {
-            return Ok(None);
-        }
-        let mut counts = Vec::new();
-        for term in ranker.terms() {
-            counts.push(Cursor::new(bytes(&term.term)).count(blocks, segment)?);
+    ) -> Option<Self> {
+        let oldest = match walk.span_max {
+            Some(span) if !conditions.is_of_sessions => {
+                conditions.newest.saturating_sub_unsigned(span)
+            }
+            _ => i64::MIN,
+        };
+        if conditions.rule_out(segment) || segment.last < oldest {
+            return None;
         }
         let cursor = |at: &usize| Cursor::new(bytes(&ranker.terms()[*at].term));
         let mut required: Vec<(u64, Node)> = Vec::new();
         for terms in &walk.required {
             let known: Vec<usize> = terms.iter().copied().filter(|at| counts[*at] > 0).collect();
             if known.is_empty() {
-                return Ok(None);
+                return None;
             }
             let nodes = known.iter().map(|at| Node::Term(cursor(at))).collect();
             required.push((known.iter().map(|at| counts[*at]).sum(), Node::Any(nodes)));
@@ -52,13 +66,14 @@ impl<'s> Walking<'s> {
             nodes.push(Node::Term(Cursor::new(vec![mark::LENGTH])));
         }
         let known = (0..counts.len()).filter(|at| counts[*at] > 0);
-        Ok(Some(Self {
+        Some(Self {
             segment,
             nodes,
             terms: known.map(|at| (at, cursor(&at))).collect(),
             lengths: Cursor::new(vec![mark::LENGTH]),
             next: Some(conditions.last(segment)),
-        }))
+            oldest: oldest.saturating_sub(segment.first).clamp(0, i64::from(u32::MAX)) as u32,
+        })
     }
 
     /// The id of the next entry.
@@ -67,7 +82,7 @@ impl<'s> Walking<'s> {
         blocks: &mut Blocks<'_>,
     ) -> Result<Option<i64>, Fault> {
         let Some(doc) = self.next else { return Ok(None) };
-        let found = seek_all(&mut self.nodes, blocks, self.segment, doc)?;
+        let found = seek_all_from(&mut self.nodes, blocks, self.segment, doc, self.oldest)?;
         self.next = found.and_then(|found| found.checked_sub(1));
         Ok(found.map(|found| self.segment.first + i64::from(found)))
     }
