@@ -208,7 +208,7 @@ fn text(rng: &mut Rng, number: u64, bytes: usize) -> String {
         include_str!("../src/error.rs"),
         include_str!("../src/excerpt.rs"),
         include_str!("../src/memory.rs"),
-        include_str!("../src/query.rs"),
+        include_str!("../../longhand-recall/src/query.rs"),
         include_str!("../src/sqlite/writer.rs"),
         include_str!("../../../ARCHITECTURE.md"),
         include_str!("../../../CONTRIBUTING.md"),

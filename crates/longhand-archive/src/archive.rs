@@ -3,6 +3,7 @@
 pub(crate) mod append;
 mod history;
 mod money;
+mod ranked;
 mod search;
 mod transfer;
 
@@ -115,7 +116,7 @@ pub trait Archive: Storage {
         page: Page,
     ) -> Result<Listing<SessionInfo>, ArchiveError>;
 
-    /// Finds entries by their text, newest first.
+    /// Finds entries that have all of a query, newest first. [`ask::ranked`] finds those that fit it best.
     ///
     /// Every string is a query. An entry matches if it has every word of the query, whatever the
     /// case and accents; words in double quotes, or joined by signs as in `GB/s`, must stand side by
@@ -390,6 +391,7 @@ impl<S: Storage + ?Sized> Archive for S {
 /// Questions of [`Archive`] for those who must not wait.
 pub mod ask {
     pub use super::history::{RoundEntries, find_path, path, round};
+    pub use super::ranked::{Accepts, ranked};
     pub use super::search::{reference, search};
 }
 

@@ -6,8 +6,9 @@ use longhand_core::session::{Node, Version};
 use longhand_core::{Handle, Link};
 
 use crate::storage::{
-    Answer, BatchRecord, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened, Referenced,
-    RequestFilter, SearchQuery, SessionFilter, Storage, Upkeep, Write,
+    Answer, BatchRecord, BestEntries, BestQuery, Candidates, EntryRecord, FoldStates, Key,
+    NoteFilter, Opened, Referenced, RequestFilter, SearchQuery, SessionFilter, Storage, Upkeep,
+    Vocabulary, VocabularyQuery, Write,
 };
 use crate::{
     ArchiveError, Damage, KnownPath, Listing, Note, Owner, Page, RequestRecord, SessionId,
@@ -53,6 +54,8 @@ layer! {
     fn links(&self, owner: Owner, links: Vec<Link>) -> Vec<KnownPath>;
     fn references(&self, handle: Handle) -> Vec<Referenced>;
     fn candidates(&self, wanted: SearchQuery) -> Candidates;
+    fn vocabulary(&self, wanted: VocabularyQuery) -> Vocabulary;
+    fn best(&self, wanted: BestQuery) -> BestEntries;
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Listing<SessionInfo>;
     fn owners(&self) -> Vec<Owner>;
     fn list_requests(&self, of: RequestFilter, page: Page) -> Listing<(SessionId, RequestRecord)>;

@@ -41,17 +41,14 @@ mod ledger;
 mod memory;
 mod number;
 mod page;
-mod query;
 mod record;
 mod role;
 mod spending;
 mod sqlite;
 mod storage;
-mod terms;
 mod transfer;
 mod usage;
 mod wait;
-mod words;
 
 pub use archive::append::append_to;
 pub use archive::{Archive, ask};
@@ -61,19 +58,21 @@ pub use id::{Owner, ParseIdError, PreambleId, SessionId};
 pub use layer::Layer;
 pub use ledger::{Ledger, Undecided, attempts, outrun, unsound};
 pub use longhand_core::session::{Node, Version};
+pub use longhand_recall::{Strictness, snippet};
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
-pub use query::Strictness;
 pub use record::{
     After, Appended, Entry, Found, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry,
-    NewSession, Note, NoteContent, Origin, Reference, Regretted, RequestRecord, Scope, SessionInfo,
+    NewSession, Note, NoteContent, Origin, RankedFound, RankedHit, Reference, Regretted,
+    RequestRecord, Scope, SessionInfo,
 };
 pub use spending::{Reserved, Wish};
 pub use sqlite::{FileError, Migrated, MigrationSettings, SqliteArchive, SqliteSettings, Unwiped};
 pub use storage::{
-    Answer, BatchRecord, Candidate, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened,
-    Referenced, RequestFilter, SearchFilter, SearchQuery, SearchScope, SearchStatistics,
-    SessionFilter, Storage, Upkeep, Write,
+    Answer, BatchRecord, BestEntries, BestQuery, Candidate, Candidates, EntryRecord, FoldStates,
+    Key, NoteFilter, Opened, Referenced, RequestFilter, ScoredEntry, SearchFilter, SearchQuery,
+    SearchScope, SearchStatistics, SessionFilter, Storage, Upkeep, Vocabulary, VocabularyQuery,
+    Write,
 };
 pub use transfer::Record;
 pub use usage::{EditedSums, RequestSums, SessionUsage, UsageLine};

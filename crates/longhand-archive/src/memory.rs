@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longhand_core::session::{BatchLine, Fork, News, Node, Version};
 use longhand_core::{Handle, Link, Seq};
+use longhand_recall::{Best, Query, Texts, snippet};
 
-use crate::query::{Query, snippet};
 use crate::storage::{
-    Answer, BatchRecord, Candidate, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened,
-    Referenced, RequestFilter, SearchQuery, SearchScope, SearchStatistics, SessionFilter, Storage,
-    Upkeep, Write,
+    Answer, BatchRecord, BestEntries, BestQuery, Candidate, Candidates, EntryRecord, FoldStates,
+    Key, NoteFilter, Opened, Referenced, RequestFilter, ScoredEntry, SearchQuery, SearchScope,
+    SearchStatistics, SessionFilter, Storage, Upkeep, Vocabulary, VocabularyQuery, Write,
 };
 use crate::usage::day_of;
 use crate::{
@@ -152,6 +152,14 @@ impl Storage for MemoryArchive {
 
     fn candidates(&self, wanted: SearchQuery) -> Answer<'_, Candidates> {
         ready(Ok(self.content().candidates(&wanted)))
+    }
+
+    fn vocabulary(&self, wanted: VocabularyQuery) -> Answer<'_, Vocabulary> {
+        ready(Ok(self.content().vocabulary(&wanted)))
+    }
+
+    fn best(&self, wanted: BestQuery) -> Answer<'_, BestEntries> {
+        ready(Ok(self.content().best(&wanted)))
     }
 
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Answer<'_, Listing<SessionInfo>> {
@@ -354,17 +362,8 @@ impl Content {
 
     fn candidates(&self, wanted: &SearchQuery) -> Candidates {
         let Some(query) = Query::parse(&wanted.query) else { return Candidates::default() };
-        let is_wanted = |session: &&MemorySession| match wanted.within {
-            SearchScope::All => true,
-            SearchScope::Owner(owner) => session.new.owner == owner,
-            SearchScope::Session(id) => session.id == id,
-        };
-        let sessions = self.sessions.values().filter(is_wanted);
-        let entries = sessions.flat_map(|session| {
-            session.entries.iter().map(move |(order, record)| (*order, session.id, record))
-        });
-        let mut entries: Vec<(u64, SessionId, &EntryRecord)> = entries.collect();
-        entries.sort_unstable_by_key(|(order, ..)| std::cmp::Reverse(*order));
+        let mut entries = self.entries_within(&wanted.within);
+        entries.reverse();
         let words = query.words();
         let mut statistics = SearchStatistics {
             entries_with: vec![0; words.len()],
@@ -394,6 +393,55 @@ impl Content {
         let listing = page.take(hits, |(order, _)| Cursor::number(*order));
         let hits = listing.items.into_iter().map(|(_, hit)| hit).collect();
         Candidates { hits, statistics, is_partial: false, next: listing.next, damage: None }
+    }
+
+    /// The entries of a scope, the oldest first, with their numbers among all entries.
+    fn entries_within(&self, within: &SearchScope) -> Vec<(u64, SessionId, &EntryRecord)> {
+        let is_wanted = |session: &&MemorySession| match within {
+            SearchScope::All => true,
+            SearchScope::Owner(owner) => session.new.owner == *owner,
+            SearchScope::Sessions(sessions) => sessions.contains(&session.id),
+        };
+        let sessions = self.sessions.values().filter(is_wanted);
+        let entries = sessions.flat_map(|session| {
+            session.entries.iter().map(move |(order, record)| (*order, session.id, record))
+        });
+        let mut entries: Vec<(u64, SessionId, &EntryRecord)> = entries.collect();
+        entries.sort_unstable_by_key(|(order, ..)| *order);
+        entries
+    }
+
+    fn vocabulary(&self, wanted: &VocabularyQuery) -> Vocabulary {
+        let entries = self.entries_within(&SearchScope::All);
+        let mut texts = Texts::default();
+        for (_, _, record) in &entries {
+            texts.add(&record.text);
+        }
+        let sessions = wanted.within.counted_sessions();
+        let is_counted =
+            |number: usize| sessions.is_none_or(|sessions| sessions.contains(&entries[number].1));
+        let terms = wanted.sought.iter().map(|sought| texts.known(sought, is_counted)).collect();
+        Vocabulary { terms, totals: texts.totals(is_counted) }
+    }
+
+    fn best(&self, wanted: &BestQuery) -> BestEntries {
+        let mut entries = self.entries_within(&wanted.within);
+        entries.retain(|(_, _, EntryRecord { entry, .. })| {
+            wanted.filter.accepts(&entry.form, &entry.raw, entry.at_ms)
+        });
+        let mut texts = Texts::default();
+        for (_, _, record) in &entries {
+            texts.add(&record.text);
+        }
+        let mut best = Best::new(wanted.limit);
+        for (number, measure) in texts.walked(&wanted.ranker, wanted.limit, |_| true) {
+            best.add(wanted.ranker.score(&measure), number as u64);
+        }
+        let scored = best.into_sorted().into_iter().map(|(score, number)| {
+            let (_, session, record) = entries[number as usize];
+            ScoredEntry { session, record: record.clone(), score }
+        });
+        BestEntries { entries: scored.collect(), ..BestEntries::default() }
     }
 
     fn erase(&mut self, id: SessionId) -> bool {

@@ -222,6 +222,32 @@ pub enum Scope {
     },
 }
 
+/// An entry that fits a query, with how well it does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankedHit {
+    /// The session it is in.
+    pub session: SessionId,
+    /// The entry.
+    pub entry: Entry,
+    /// What search sees of it.
+    pub text: String,
+    /// The words around the best passage, on one line.
+    pub snippet: String,
+    /// How well it fits; of one search, the first hit has the highest.
+    pub score: f32,
+    /// How many entries say the same, with itself, as far as they were read.
+    pub repeats: u64,
+}
+
+/// The entries that fit a query.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RankedFound {
+    /// The entries, best first.
+    pub hits: Vec<RankedHit>,
+    /// Whether some entries were not looked at, because the index is still being made.
+    pub is_partial: bool,
+}
+
 /// An entry that a search found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hit {

@@ -32,6 +32,28 @@ pub(crate) fn may_have(form: &str, raw: &str, role: Role) -> bool {
     }
 }
 
+/// The role that a message most likely has, for ranking.
+pub(crate) fn likely(form: &str, raw: &str) -> Option<Role> {
+    if matches!(form, "trace" | "call" | "note") {
+        return Some(Role::Tool);
+    }
+    let has = |word: &str| memmem::find(raw.as_bytes(), word.as_bytes()).is_some();
+    if ["\"tool_result\"", "\"tool_call_id\"", "\"function_call_output\""].into_iter().any(has) {
+        return Some(Role::Tool);
+    }
+    let names = [
+        ("\"user\"", Role::User),
+        ("\"assistant\"", Role::Assistant),
+        ("\"tool\"", Role::Tool),
+        ("\"system\"", Role::System),
+    ];
+    // Inside of texts, quotes are escaped.
+    let is_named = |name: &str| {
+        ["\"role\":", "\"role\": "].into_iter().any(|key| has(&format!("{key}{name}")))
+    };
+    names.into_iter().find(|(name, _)| is_named(name)).map(|(_, role)| role)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +74,18 @@ mod tests {
         check("responses", r#"{"type":"message","role":"assistant","content":[]}"#, "assistant");
         check("trace", "read: ok", "tool");
         check("chat", r#"{"content":"?"}"#, "user");
+    }
+
+    #[test]
+    fn the_likely_role_is_the_one_that_is_named() {
+        for (raw, expected) in [
+            (r#"{"role":"user","content":"the \"role\":\"tool\" is"}"#, Some(Role::User)),
+            (r#"{"role": "assistant", "content": "x"}"#, Some(Role::Assistant)),
+            (r#"{"role":"user","content":[{"type":"tool_result"}]}"#, Some(Role::Tool)),
+            (r#"{"content":"?"}"#, None),
+        ] {
+            assert_eq!(likely("chat", raw), expected, "{raw}");
+        }
+        assert_eq!(likely("trace", ""), Some(Role::Tool));
     }
 }

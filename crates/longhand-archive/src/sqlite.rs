@@ -25,6 +25,7 @@ mod open;
 mod pack;
 mod place;
 mod preamble;
+mod rank;
 mod readers;
 mod reference;
 mod renew;
@@ -70,8 +71,8 @@ use crate::storage::{
 };
 use crate::wait::is_waiting;
 use crate::{
-    ArchiveError, Damage, KnownPath, Listing, Note, Owner, Page, RequestRecord, SessionId,
-    SessionInfo, UsageLine, wait,
+    ArchiveError, BestEntries, BestQuery, Damage, KnownPath, Listing, Note, Owner, Page,
+    RequestRecord, SessionId, SessionInfo, UsageLine, Vocabulary, VocabularyQuery, wait,
 };
 
 /// An archive in a file, which processes may share.
@@ -304,6 +305,14 @@ impl Storage for SqliteArchive {
 
     fn candidates(&self, wanted: SearchQuery) -> Answer<'_, Candidates> {
         self.on_thread(move |file| search::search(file, &wanted))
+    }
+
+    fn vocabulary(&self, wanted: VocabularyQuery) -> Answer<'_, Vocabulary> {
+        self.on_thread(move |file| rank::vocabulary(file, &wanted))
+    }
+
+    fn best(&self, wanted: BestQuery) -> Answer<'_, BestEntries> {
+        self.on_thread(move |file| rank::best(file, &wanted))
     }
 
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Answer<'_, Listing<SessionInfo>> {

@@ -7,12 +7,13 @@
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use longhand_core::session::{BatchLine, News, Node, Version};
 use longhand_core::{Batch, Handle, Link, Role, Seq};
+use longhand_recall::{KnownTerm, Ranker, SoughtTerms, Strictness, Totals};
 
 use crate::page::{Cursor, Listing, Page};
-use crate::query::Strictness;
 use crate::{
     ArchiveError, Damage, Entry, Hit, KnownPath, LoggedBatch, NewSession, Note, Owner, PreambleId,
     RequestRecord, SessionId, SessionInfo, UsageLine, role,
@@ -66,8 +67,15 @@ pub trait Storage: Send + Sync {
     /// Returns the batches that had a handle first in each session, the oldest session first.
     fn references(&self, handle: Handle) -> Answer<'_, Vec<Referenced>>;
 
-    /// Finds entries by their text, newest first.
+    /// Finds entries that have all of a query, newest first.
     fn candidates(&self, wanted: SearchQuery) -> Answer<'_, Candidates>;
+
+    /// Returns which of the terms that are sought there are, and how much there is to be found.
+    fn vocabulary(&self, wanted: VocabularyQuery) -> Answer<'_, Vocabulary>;
+
+    /// Returns the entries with the highest scores among those on the ranker's walks, best first; of equal ones, the newest
+    /// first. What counts is decided by the ranker alone.
+    fn best(&self, wanted: BestQuery) -> Answer<'_, BestEntries>;
 
     /// Returns sessions; those that an entry was appended to last come first. One that is damaged comes with what is
     /// legible.
@@ -219,14 +227,82 @@ pub struct SearchQuery {
 }
 
 /// Where a search looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SearchScope {
     /// In all sessions of all owners.
     All,
     /// In all sessions of an owner.
     Owner(Owner),
-    /// In one session.
-    Session(SessionId),
+    /// In some sessions.
+    Sessions(Vec<SessionId>),
+}
+
+/// Which terms a vocabulary is asked for.
+#[derive(Clone, Debug)]
+pub struct VocabularyQuery {
+    /// Where entries must have the terms.
+    pub within: SearchScope,
+    /// The terms.
+    pub sought: Vec<SoughtTerms>,
+}
+
+/// What a vocabulary has.
+///
+/// Of a few sessions, their entries count; otherwise those of all sessions of all owners, since counting is too slow there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Vocabulary {
+    /// The terms, for each of those that were sought, in order.
+    pub terms: Vec<Vec<KnownTerm>>,
+    /// How much there is to be found.
+    pub totals: Totals,
+}
+
+/// In so many sessions it is counted how many entries have a term.
+const COUNTED_SESSIONS_MAX: usize = 16;
+
+impl SearchScope {
+    /// The sessions whose entries count in a [`Vocabulary`]; `None` if all do.
+    pub(crate) fn counted_sessions(&self) -> Option<&[SessionId]> {
+        match self {
+            Self::Sessions(sessions) if sessions.len() <= COUNTED_SESSIONS_MAX => Some(sessions),
+            _ => None,
+        }
+    }
+}
+
+/// Which entries are the best.
+#[derive(Clone, Debug)]
+pub struct BestQuery {
+    /// Says how well an entry fits.
+    pub ranker: Arc<Ranker>,
+    /// Where they are looked for.
+    pub within: SearchScope,
+    /// Which entries are wanted.
+    pub filter: SearchFilter,
+    /// The most entries.
+    pub limit: usize,
+}
+
+/// The best entries.
+#[derive(Clone, Debug, Default)]
+pub struct BestEntries {
+    /// The entries, best first.
+    pub entries: Vec<ScoredEntry>,
+    /// Whether some entries were not looked at, because the index is still being made.
+    pub is_partial: bool,
+    /// An entry that could not be read.
+    pub damage: Option<Damage>,
+}
+
+/// An entry with its score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScoredEntry {
+    /// Its session.
+    pub session: SessionId,
+    /// The entry.
+    pub record: EntryRecord,
+    /// How well it fits.
+    pub score: f32,
 }
 
 /// Which entries a search is to find.

@@ -444,9 +444,9 @@ impl Chat {
             ChatCommand::Pin(words) => self.pin(&words)?,
             ChatCommand::Expand(handle) => self.expand(&handle)?,
             ChatCommand::Search(words) => {
-                let found = self.search(&words, FOUND_MAX)?;
+                let found = self.search(&words, FOUND_MAX, false)?;
                 for hit in &found {
-                    let line = format!("round {} entry {}: {}", hit.round, hit.entry, hit.snippet);
+                    let line = format!("{} {}: {}", hit.handle, hit.role, hit.snippet);
                     self.screen.found(&line, &words);
                 }
                 if found.is_empty() {
@@ -522,7 +522,7 @@ impl Chat {
             .is_ok_and(|pressed| pressed.is_ok())
     }
 
-    /// Pins the newest entry with these words; without words, the user's newest message.
+    /// Pins the newest entry that has these words; without words, the user's newest message.
     fn pin(&mut self, words: &str) -> Result<()> {
         if self.session.verbatim().end == 0 {
             bail!("there are no messages yet");
@@ -530,7 +530,7 @@ impl Chat {
         let entry = if words.is_empty() {
             self.app.newest_question(&self.session.id().to_string())?
         } else {
-            self.search(words, 1)?.first().map(|hit| hit.entry)
+            self.search(words, 1, true)?.first().map(|hit| hit.entry)
         };
         match entry {
             Some(entry) => {
@@ -562,12 +562,12 @@ impl Chat {
     }
 
     /// Finds messages of this session; one that is not recorded yet has none.
-    fn search(&self, words: &str, limit: usize) -> Result<Vec<FoundEntry>> {
+    fn search(&self, words: &str, limit: usize, newest: bool) -> Result<Vec<FoundEntry>> {
         if self.session.verbatim().end == 0 {
             return Ok(Vec::new());
         }
         let session = Some(self.session.id().to_string());
-        let request = SearchRequest { session, limit, ..SearchRequest::of(words) };
+        let request = SearchRequest { session, limit, newest, ..SearchRequest::of(words) };
         Ok(self.app.search(&request)?)
     }
 }

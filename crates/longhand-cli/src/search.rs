@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use anyhow::Result;
-use longhand::app::{FoundEntry, SearchRequest, Timestamp};
+use longhand::app::{ContextEntry, FoundEntry, SearchRequest, Timestamp};
 use longhand::time;
 
 use crate::args::SearchArgs;
@@ -12,10 +12,22 @@ use crate::{CommandOutcome, hinted, names, output, store};
 
 pub(crate) fn run(args: &SearchArgs) -> Result<CommandOutcome> {
     let query = args.query.join(" ");
-    let since = args.since.as_deref().map(|text| since(text, store::now_ms())).transpose()?;
+    let now_ms = store::now_ms();
+    let time = |text: &Option<String>| {
+        text.as_deref().map(|text| time_of(text, now_ms).map(Timestamp)).transpose()
+    };
     let mut request = SearchRequest {
         role: args.role.map(|role| role.as_str().to_owned()),
-        since: since.map(Timestamp),
+        since: time(&args.since)?,
+        before: time(&args.before)?,
+        session: args.session.clone(),
+        project: args.project.clone(),
+        agent: args.agent.clone(),
+        tool: args.tool.clone(),
+        file: args.file.clone(),
+        regex: args.regex,
+        newest: args.newest,
+        context: args.context,
         limit: args.limit,
         ..SearchRequest::of(&query)
     };
@@ -30,6 +42,9 @@ pub(crate) fn run(args: &SearchArgs) -> Result<CommandOutcome> {
             "not every message was looked at: the search index is being made, or does not know this query",
         );
     }
+    if request.looks_like_regex() {
+        output::say("hint: --regex takes the words as a regular expression");
+    }
     let found = found.entries;
     if args.json {
         output::print_json(&found)?;
@@ -40,15 +55,31 @@ pub(crate) fn run(args: &SearchArgs) -> Result<CommandOutcome> {
     Ok(if found.is_empty() { CommandOutcome::No } else { CommandOutcome::Done })
 }
 
-/// A line that says where it is, and the words, indented.
+/// A line that says where it is, and the words, indented; between them what was said before, and after them what
+/// followed.
 fn text(found: &FoundEntry, query: &str) -> String {
     let date = time::format_local(found.at.0);
-    let rest = format!("{date} {} round {} entry {}", found.role, found.round, found.entry);
+    let repeats =
+        if found.repeats > 1 { format!(" {} times", found.repeats) } else { String::new() };
+    let rest = format!(
+        "{date} {} entry {} {} tokens{repeats}  {}",
+        found.role, found.entry, found.tokens, found.handle
+    );
     let room = output::columns().saturating_sub(rest.chars().count() + 2).max(8);
     let title: String = title(found).chars().take(room).collect();
     let place = output::wrapped(&format!("{title}  {rest}"), "");
     let words = output::wrapped(&harmless_line(&found.snippet), "  ");
-    format!("{place}\n{}\n", highlighted(&words, query))
+    let beside = |is_shown: &dyn Fn(&&ContextEntry) -> bool| -> String {
+        let context = found.context.iter().filter(is_shown);
+        let line = |entry: &ContextEntry| {
+            let text = format!("{} {}: {}", entry.entry, entry.role, entry.text);
+            format!("{}\n", output::wrapped(&harmless_line(&text), "    "))
+        };
+        context.map(line).collect()
+    };
+    let (before, after) =
+        (beside(&|other| other.entry < found.entry), beside(&|other| other.entry > found.entry));
+    format!("{place}\n{before}{}\n{after}", highlighted(&words, query))
 }
 
 /// What the session is called, and its first words if nobody named it.
@@ -105,7 +136,7 @@ fn beginning(text: &str, word: &str) -> Option<usize> {
 }
 
 /// Reads `2026-11-15`, `2026-11-15 19:00`, or how long ago: `90m`, `12h`, `3d`, `2w`.
-fn since(text: &str, now_ms: i64) -> Result<i64> {
+fn time_of(text: &str, now_ms: i64) -> Result<i64> {
     let minutes = |unit: char| match unit {
         'm' => Some(1),
         'h' => Some(60),
@@ -147,11 +178,11 @@ mod tests {
     #[test]
     fn times_are_dates_or_ages() {
         let now = 10 * 24 * 3_600_000;
-        assert_eq!(since("3d", now).unwrap(), 7 * 24 * 3_600_000);
-        assert_eq!(since("90m", now).unwrap(), now - 90 * 60_000);
-        assert_eq!(since("1970-01-02T00:00:00Z", now).unwrap(), 24 * 3_600_000);
+        assert_eq!(time_of("3d", now).unwrap(), 7 * 24 * 3_600_000);
+        assert_eq!(time_of("90m", now).unwrap(), now - 90 * 60_000);
+        assert_eq!(time_of("1970-01-02T00:00:00Z", now).unwrap(), 24 * 3_600_000);
         for bad in ["", "d", "3x", "-3d", "soon", "é"] {
-            assert!(since(bad, now).is_err(), "{bad}");
+            assert!(time_of(bad, now).is_err(), "{bad}");
         }
     }
 }

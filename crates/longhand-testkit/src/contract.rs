@@ -155,6 +155,10 @@ cases! { $
         a_search_is_filtered_where_it_is_made
         a_search_keeps_to_its_scope
         any_string_is_a_query
+        what_fits_best_comes_first
+        a_repeat_is_counted
+        a_ranked_search_keeps_to_its_scope
+        any_string_is_ranked
         any_text_is_stored_and_found
         a_hit_after_a_wide_space_is_quoted_from_the_word_after_it
     }

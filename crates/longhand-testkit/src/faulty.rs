@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use futures_channel::oneshot;
 use longhand_archive::{
-    Answer, Archive, ArchiveError, BatchRecord, Candidates, Damage, EntryRecord, FoldStates, Key,
-    KnownPath, Layer, Listing, Node, Note, NoteFilter, Opened, Owner, Page, Referenced,
-    RequestFilter, RequestRecord, SearchQuery, SessionFilter, SessionId, SessionInfo, Storage,
-    Upkeep, UsageLine, Write,
+    Answer, Archive, ArchiveError, BatchRecord, BestEntries, BestQuery, Candidates, Damage,
+    EntryRecord, FoldStates, Key, KnownPath, Layer, Listing, Node, Note, NoteFilter, Opened, Owner,
+    Page, Referenced, RequestFilter, RequestRecord, SearchQuery, SessionFilter, SessionId,
+    SessionInfo, Storage, Upkeep, UsageLine, Vocabulary, VocabularyQuery, Write,
 };
 use longhand_core::session::Version;
 use longhand_core::{Handle, Link};
@@ -243,6 +243,14 @@ impl Layer for Faulty {
 
     fn references(&self, handle: Handle) -> Answer<'_, Vec<Referenced>> {
         self.after("references", None, move |inner| inner.references(handle))
+    }
+
+    fn vocabulary(&self, wanted: VocabularyQuery) -> Answer<'_, Vocabulary> {
+        self.after("vocabulary", None, move |inner| inner.vocabulary(wanted))
+    }
+
+    fn best(&self, wanted: BestQuery) -> Answer<'_, BestEntries> {
+        self.after("best", None, move |inner| inner.best(wanted))
     }
 
     fn candidates(&self, wanted: SearchQuery) -> Answer<'_, Candidates> {

@@ -67,7 +67,7 @@ pub use self::manage::{
     ArchiveHealth, DamageLine, PinReport, RemoveReport, RenameReport, UndoReport, VerifyReport,
 };
 pub use self::record::{RecordReport, WindowReport};
-pub use self::search::{FoundEntries, FoundEntry, SearchRequest};
+pub use self::search::{ContextEntry, FoundEntries, FoundEntry, SearchRequest};
 pub use self::timestamp::Timestamp;
 pub use self::usage::{ConversationCost, Cost, UsageBy, UsageReport, UsageRequest, UsageRow};
 

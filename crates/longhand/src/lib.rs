@@ -145,6 +145,7 @@ mod past;
 pub mod preamble;
 mod prompt;
 mod quote;
+mod readable;
 pub mod recall;
 pub mod receipt;
 mod redact;

@@ -1,13 +1,13 @@
 //! Brings back what a model asks for from its own conversation.
 
-use longhand_archive::{Archive, Entry, Owner, Scope, SessionId};
+use longhand_archive::{Archive, Entry, Owner, Scope, SearchFilter, SessionId, ask, wait};
 use longhand_core::{Handle, Original, Scale, Seq, Tokens};
 use longhand_dialect::Dialect;
 use serde_json::Value;
 
 use crate::SessionError;
 use crate::quote::{entry, hits, messages, quoted};
-use crate::recall::{messages_of, open};
+use crate::recall::open;
 
 /// A conversation with all the sessions that it continues.
 pub struct Past<'a> {
@@ -140,21 +140,18 @@ impl<'a> Past<'a> {
         Some((*session, seq.parse().ok()?))
     }
 
-    /// The entries that have the words of a query, each as where it is and a few words of it.
+    /// The entries that fit a query best, each as where it is and a few words of it.
     fn searched(&self, query: &str) -> Result<Option<Vec<(String, String)>>, SessionError> {
-        let mut hits = Vec::new();
-        for (back, (session, scope)) in self.sessions.iter().enumerate() {
-            let found = self.archive.search(scope, query, HITS_MAX * 4)?;
-            let seqs: Vec<Seq> = found.iter().map(|hit| hit.seq).collect();
-            let said = messages_of(self.archive, *session, &seqs)?;
+        let scopes: Vec<Scope> = self.sessions.iter().map(|(_, scope)| *scope).collect();
+        let filter = SearchFilter::default();
+        let is_message = |_: SessionId, entry: &Entry| is_said(entry);
+        let found = ask::ranked(self.archive, &scopes, query, filter, HITS_MAX, &is_message);
+        let hits = wait(found)?.hits.into_iter().filter_map(|hit| {
+            let back = self.sessions.iter().position(|(session, _)| *session == hit.session)?;
             let back = if back == 0 { String::new() } else { format!("/{back}") };
-            let found = found.into_iter().filter(|hit| said.contains_key(&hit.seq));
-            let found = found.map(|hit| (format!("e:{}{back}", hit.seq.0), hit.snippet));
-            hits.extend(found.take(HITS_MAX - hits.len()));
-            if hits.len() >= HITS_MAX {
-                break;
-            }
-        }
+            Some((format!("e:{}{back}", hit.entry.seq.0), hit.snippet))
+        });
+        let hits: Vec<(String, String)> = hits.collect();
         Ok((!hits.is_empty()).then_some(hits))
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn hits(query: &str, hits: &[(String, String)], scale: &Scale, limit:
     let query: String =
         query.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let mut told =
-        format!("Found for {query:?}, newest first; give an e: as the handle to read all of it:");
+        format!("Found for {query:?}, best first; give an e: as the handle to read all of it:");
     for (place, snippet) in hits {
         let line = format!("\n{place} > {}", snippet.replace(['\n', '\r'], " "));
         if scale.text(&told) + scale.text(&line) > limit {
@@ -84,7 +84,7 @@ fn message(message: &Message) -> String {
     format!("{}: {}", message.role.as_str(), parts.collect::<Vec<_>>().join("\n"))
 }
 
-fn part(part: &Part) -> Option<String> {
+pub(crate) fn part(part: &Part) -> Option<String> {
     Some(match part {
         Part::Text(text) | Part::FixedText(text) => text.decode().into_owned(),
         Part::Call(call) => format!("calls {} {}", call.name.decode(), call.arguments.decode()),

@@ -1,10 +1,10 @@
 //! Finding entries by their text, and what handles stand for.
 
 use longhand_core::{Handle, Seq};
+use longhand_recall::Strictness;
 
 use crate::codec::{self, Target};
 use crate::ledger::Ledger;
-use crate::query::Strictness;
 use crate::storage::{
     FoldStates, Referenced, SearchFilter, SearchQuery, SearchScope, SessionFilter, Storage,
 };
@@ -33,7 +33,7 @@ pub async fn search<S: Storage + ?Sized>(
             let wanted = SearchQuery {
                 query: query.to_owned(),
                 strictness,
-                within,
+                within: within.clone(),
                 filter,
                 after,
                 limit: limit - hits.len(),
@@ -51,7 +51,7 @@ pub async fn search<S: Storage + ?Sized>(
                 break;
             }
         }
-        let is_over = matches!(within, SearchScope::Session(_)) && first_damage.is_some();
+        let is_over = matches!(within, SearchScope::Sessions(_)) && first_damage.is_some();
         if !hits.is_empty() || is_over {
             return match first_damage {
                 Some(damage) if hits.is_empty() => Err(ledger_damage(damage)),
@@ -62,12 +62,12 @@ pub async fn search<S: Storage + ?Sized>(
     Ok(Found { hits: Vec::new(), is_partial })
 }
 
-fn ledger_damage(damage: Damage) -> ArchiveError {
+pub(super) fn ledger_damage(damage: Damage) -> ArchiveError {
     ArchiveError::Damaged { archive: "the archive".to_owned(), damage: Box::new(damage) }
 }
 
 /// Looks a scope up; `None` if it holds nothing.
-async fn reach<S: Storage + ?Sized>(
+pub(super) async fn reach<S: Storage + ?Sized>(
     storage: &S,
     scope: &Scope,
 ) -> Result<Option<(SearchScope, Option<(Ledger, Seq)>)>, ArchiveError> {
@@ -78,7 +78,7 @@ async fn reach<S: Storage + ?Sized>(
         Scope::Path { session, head } => (*session, Some(*head)),
     };
     let Some(ledger) = Ledger::open(storage, session).await? else { return Ok(None) };
-    let within = SearchScope::Session(session);
+    let within = SearchScope::Sessions(vec![session]);
     match path {
         None => Ok(Some((within, None))),
         Some(head) => Ok(ledger.head(head)?.map(|head| (within, Some((ledger, head))))),

@@ -255,7 +255,7 @@ impl StoredEntry {
     }
 
     /// The entry, if it is what was written.
-    fn checked(self, session: &StoredSession) -> Option<EntryRecord> {
+    pub(super) fn checked(self, session: &StoredSession) -> Option<EntryRecord> {
         if !self.is_right(session) {
             return None;
         }

@@ -11,15 +11,18 @@ mod cursor;
 mod find;
 mod forget;
 mod join;
+mod known;
 mod segment;
 mod slice;
 #[cfg(test)]
 mod tests;
 mod vocabulary;
+mod walk;
 
 use std::time::Duration;
 
 use longhand_core::Role;
+use longhand_recall::term;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use self::block::mark;
@@ -28,10 +31,12 @@ use self::cursor::Cursor;
 pub(super) use self::find::{Conditions, Finding};
 pub(super) use self::forget::Forgetting;
 pub(super) use self::join::{Joins, go_on, is_due, segments};
+pub(super) use self::known::{known, totals_of};
 use self::segment::State;
 pub(super) use self::segment::{Blocks, Segment, live};
 use self::slice::BuiltSlice;
 pub(super) use self::slice::{IndexedEntry, SliceBuilder};
+pub(super) use self::walk::{Walking, term_counts};
 use super::body;
 use super::fault::Fault;
 use super::indexable::{self, IndexableEntry, Marks};
@@ -39,7 +44,6 @@ use super::seal::Seal;
 use super::transaction::Transaction;
 use crate::Owner;
 use crate::role;
-use crate::terms::term;
 
 /// The version of what is in the index. An index of another version is made anew.
 const VERSION: i64 = 1;

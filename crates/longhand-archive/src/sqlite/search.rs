@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use longhand_core::Seq;
+use longhand_recall::{Query, Strictness, snippet};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::SqliteFile;
@@ -11,7 +12,6 @@ use super::entry::{self, StoredEntry};
 use super::fault::Fault;
 use super::index::{self, Blocks, Conditions, Finding};
 use super::session::{self, StoredSession};
-use crate::query::{Query, Strictness, snippet};
 use crate::{
     ArchiveError, Candidate, Candidates, Cursor, Damage, Hit, Owner, SearchFilter, SearchQuery,
     SearchScope, SearchStatistics,
@@ -21,7 +21,7 @@ use crate::{
 const PAGE: i64 = 256;
 /// How many entries are compared in vain before a search says that it did not look at all: those that are not in the
 /// index yet, and those of which it cannot say whether they have what is looked for.
-const VAIN_MAX: usize = 4_096;
+pub(super) const VAIN_MAX: usize = 4_096;
 
 /// See [`crate::Storage::candidates`].
 ///
@@ -31,13 +31,8 @@ pub(super) fn search(
     wanted: &SearchQuery,
 ) -> Result<Candidates, ArchiveError> {
     let Some(query) = Query::parse(&wanted.query) else { return Ok(Candidates::default()) };
-    let reach = match wanted.within {
-        SearchScope::All => Reach::All,
-        SearchScope::Owner(owner) => Reach::Owner(owner),
-        SearchScope::Session(id) => match archive.read(|db| session::find(db, id))? {
-            Some(session) => Reach::Session(Box::new(session)),
-            None => return Ok(Candidates::default()),
-        },
+    let Some(reach) = archive.read(|db| Reach::of(db, &wanted.within))? else {
+        return Ok(Candidates::default());
     };
     let mut search = Search {
         archive,
@@ -75,27 +70,69 @@ pub(super) fn search(
     Ok(Candidates { hits: search.hits, statistics, is_partial, next, damage: search.damage })
 }
 
-/// A search scope with its session looked up.
-enum Reach {
+/// A search scope with its sessions looked up.
+pub(super) enum Reach {
     All,
     Owner(Owner),
-    Session(Box<StoredSession>),
+    Sessions(Vec<StoredSession>),
 }
 
 impl Reach {
+    /// `None` if there is no such session.
+    pub(super) fn of(db: &Connection, within: &SearchScope) -> Result<Option<Self>, Fault> {
+        Ok(Some(match within {
+            SearchScope::All => Self::All,
+            SearchScope::Owner(owner) => Self::Owner(*owner),
+            SearchScope::Sessions(ids) => {
+                let mut sessions = Vec::new();
+                for id in ids {
+                    sessions.extend(session::find(db, *id)?);
+                }
+                if sessions.is_empty() {
+                    return Ok(None);
+                }
+                Self::Sessions(sessions)
+            }
+        }))
+    }
+
+    /// The session, if there is one only.
     fn session(&self) -> Option<&StoredSession> {
         match self {
-            Reach::All | Reach::Owner(_) => None,
-            Reach::Session(session) => Some(session),
+            Reach::Sessions(sessions) if sessions.len() == 1 => sessions.first(),
+            _ => None,
         }
     }
 
     /// Whether the entries of a session are searched.
-    fn contains(&self, of: &StoredSession) -> bool {
+    pub(super) fn contains(&self, of: &StoredSession) -> bool {
         match self {
             Reach::All => true,
             Reach::Owner(owner) => of.owner == *owner,
-            Reach::Session(session) => of.row == session.row,
+            Reach::Sessions(sessions) => sessions.iter().any(|session| session.row == of.row),
+        }
+    }
+
+    /// The marks of the entries that are searched, if they have some.
+    pub(super) fn marks(&self) -> Option<Vec<Vec<u8>>> {
+        match self {
+            Reach::All => None,
+            Reach::Owner(owner) => Some(vec![index::owner_mark(*owner)]),
+            Reach::Sessions(sessions) => {
+                Some(sessions.iter().map(|session| index::session_mark(session.row)).collect())
+            }
+        }
+    }
+
+    /// What the index is asked for besides words, of the entries up to the newest one.
+    pub(super) fn conditions(&self, filter: &SearchFilter, newest: i64) -> Conditions {
+        let role = filter.role.map(|role| vec![index::role_mark(role)]);
+        Conditions {
+            marks: self.marks().into_iter().chain(role).collect(),
+            is_of_sessions: matches!(self, Reach::Sessions(_)),
+            newest,
+            since_ms: filter.since_ms,
+            before_ms: filter.before_ms,
         }
     }
 }
@@ -119,12 +156,12 @@ struct Search<'a> {
 }
 
 /// An entry to be compared with the query.
-struct Compared {
-    id: i64,
-    seq: i64,
-    session: i64,
+pub(super) struct Compared {
+    pub(super) id: i64,
+    pub(super) seq: i64,
+    pub(super) session: i64,
     /// `None` if it is not even legible.
-    stored: Option<StoredEntry>,
+    pub(super) stored: Option<StoredEntry>,
 }
 
 impl Search<'_> {
@@ -153,19 +190,13 @@ impl Search<'_> {
     fn look_up(&mut self, db: &Connection, high: i64) -> Result<SearchStatistics, Fault> {
         let segments = index::live(db)?;
         let mut blocks = Blocks::new(db);
-        let conditions = self.conditions();
+        let conditions = self.reach.conditions(&self.filter, high);
         for segment in &segments {
             if self.is_over() {
                 break;
             }
-            let finding = Finding::new(
-                &mut blocks,
-                segment,
-                &self.query,
-                self.strictness,
-                &conditions,
-                high,
-            )?;
+            let finding =
+                Finding::new(&mut blocks, segment, &self.query, self.strictness, &conditions)?;
             let Some(mut finding) = finding else { continue };
             while !self.is_over()
                 && let Some(id) = finding.next(&mut blocks)?
@@ -180,20 +211,6 @@ impl Search<'_> {
         let (entries, length) = index::totals(&segments);
         let words = words.into_iter().map(str::to_owned).collect();
         Ok(SearchStatistics { words, entries_with, entries, length })
-    }
-
-    /// What the index is asked for besides the words.
-    fn conditions(&self) -> Conditions {
-        let within = match &self.reach {
-            Reach::All => None,
-            Reach::Owner(owner) => Some(index::owner_mark(*owner)),
-            Reach::Session(session) => Some(index::session_mark(session.row)),
-        };
-        Conditions {
-            marks: within.into_iter().chain(self.filter.role.map(index::role_mark)).collect(),
-            since_ms: self.filter.since_ms,
-            before_ms: self.filter.before_ms,
-        }
     }
 
     fn compare(&mut self, db: &Connection, entry: &Compared) -> Result<(), Fault> {
@@ -246,7 +263,7 @@ impl Search<'_> {
     }
 }
 
-fn known<'k>(
+pub(super) fn known<'k>(
     known: &'k mut HashMap<i64, Option<StoredSession>>,
     db: &Connection,
     id: i64,
@@ -268,7 +285,7 @@ const SELECT_PAGE_OF_SESSION: &str = entry::select!(
 const SELECT_BY_ID: &str = entry::select!(raw, "entry.id = ?1");
 
 /// Entries after `low` up to `high`, newest first.
-fn page(db: &Connection, low: i64, high: i64) -> Result<Vec<Compared>, Fault> {
+pub(super) fn page(db: &Connection, low: i64, high: i64) -> Result<Vec<Compared>, Fault> {
     let mut select = db.prepare_cached(SELECT_PAGE)?;
     let rows = select.query_map((low, high, PAGE), read)?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -287,7 +304,7 @@ fn page_of_session(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn by_id(db: &Connection, id: i64) -> Result<Option<Compared>, Fault> {
+pub(super) fn by_id(db: &Connection, id: i64) -> Result<Option<Compared>, Fault> {
     Ok(db.prepare_cached(SELECT_BY_ID)?.query_row([id], read).optional()?)
 }
 

@@ -4,7 +4,8 @@ use std::fmt::Debug;
 
 use longhand_archive::{
     After, Archive, ArchiveError, Ledger, MemoryArchive, NewBatch, NewEntry, Owner, Page,
-    PreambleId, RequestRecord, Scope, SessionId, SessionInfo, SqliteArchive, Version, Write, wait,
+    PreambleId, RequestRecord, Scope, SearchFilter, SessionId, SessionInfo, SqliteArchive, Version,
+    Write, ask, wait,
 };
 use longhand_core::session::SessionState;
 use longhand_core::{Edit, Fold, Handle, Link, Original, Place, Seq, Span};
@@ -334,7 +335,11 @@ fn perform(archive: &dyn Archive, step: &Step) -> String {
         }
         Step::Derive { session, value } => told(archive.put_derived(id(*session), "key", value)),
         Step::Remove { session } => told(archive.remove(id(*session))),
-        Step::Search { scope, query, limit } => told(archive.search(scope, query, *limit)),
+        Step::Search { scope, query, limit } => {
+            let (scopes, filter) = ([*scope], SearchFilter::default());
+            let ranked = ask::ranked(archive, &scopes, query, filter, *limit, &|_, _| true);
+            format!("{} {}", told(archive.search(scope, query, *limit)), told(wait(ranked)))
+        }
         Step::Find { owner: at, known, entries } => {
             let links = said_after(archive, owner(*at), *known, entries);
             told(archive.find_path(owner(*at), &links))

@@ -1,8 +1,15 @@
 //! Searching with an index and without.
 
-use longhand_archive::{Archive, Owner, Scope};
+use longhand_archive::{
+    Archive, Owner, RankedFound, Scope, SearchFilter, SqliteArchive, ask, wait,
+};
 
 use crate::common::{fresh, id, record, user};
+
+fn ranked(archive: &SqliteArchive, scope: Scope, query: &str, limit: usize) -> RankedFound {
+    let filter = SearchFilter::default();
+    wait(ask::ranked(archive, &[scope], query, filter, limit, &|_, _| true)).unwrap()
+}
 
 /// The tail of an archive is not in the index yet, and both must look the same.
 #[test]
@@ -14,13 +21,22 @@ fn the_index_changes_nothing_but_time() {
         let session = if n % 3 == 0 { "b" } else { "a" };
         record(&archive, session, &[user(&said(n))]);
     }
-    for query in
-        ["word3", "part_5.rs", "\"is in src\"", "\"in is\"", "第12回", "ord3", "word3 part_5"]
-    {
+    for query in [
+        "word3",
+        "wrd3 parts",
+        "part_5.rs",
+        "\"is in src\"",
+        "\"in is\"",
+        "第12回",
+        "ord3",
+        "word3 part_5",
+    ] {
         for scope in [Scope::All, Scope::Session(id("a")), Scope::Owner(Owner::LOCAL)] {
             archive.reindex().unwrap();
             let before = archive.search(&scope, query, 1_000).unwrap();
+            let ranked_before = ranked(&archive, scope, query, 20);
             archive.index().unwrap();
+            assert_eq!(ranked(&archive, scope, query, 20), ranked_before, "{query}");
             assert_eq!(archive.search(&scope, query, 1_000).unwrap(), before, "{query}");
         }
     }

@@ -121,7 +121,8 @@ pub(crate) struct CountArgs {
   longhand expand h:3kq9w2m1x7ab --archive originals.db
   longhand expand h:3kq9w2m1x7ab --from session.json")]
 pub(crate) struct ExpandArgs {
-    /// The handle, such as h:3kq9w2m1x7ab
+    /// The handle of something that a window left out, such as h:3kq9w2m1x7ab; of a message that `search` found, such as
+    /// 7f3a9c02b1d4:12; of several, 7f3a9c02b1d4:12-15; or a session
     pub(crate) handle: String,
     /// Look in this file, the one that was shortened, instead of an archive
     #[arg(long, value_name = "FILE", conflicts_with = "archive")]
@@ -131,6 +132,12 @@ pub(crate) struct ExpandArgs {
     /// Print only this round of a fold
     #[arg(long, value_name = "N")]
     pub(crate) round: Option<u64>,
+    /// Print messages and arguments as they came, a line of JSON each
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// Print only the lines that have this, a regular expression
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) grep: Option<String>,
     /// Print JSON: the handle, the form (text or json) and the content
     #[arg(long)]
     pub(crate) json: bool,

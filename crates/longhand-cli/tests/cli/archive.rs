@@ -151,9 +151,9 @@ fn any_sentence_ever_said_can_be_brought_back() {
     let system = window["window"][0]["content"].as_str().unwrap();
     let at = system.find("[longhand fold h:").unwrap() + 15;
     let handle = &system[at..at + 14];
-    let all = done(folder.run(&format!("expand {handle} --archive a.db"))).stdout;
+    let all = done(folder.run(&format!("expand {handle} --raw --archive a.db"))).stdout;
     assert!(all.contains("Question 0 ") && all.contains("Question 29 "), "{all:.300}");
-    let one = done(folder.run(&format!("expand {handle} --round 7 --archive a.db"))).stdout;
+    let one = done(folder.run(&format!("expand {handle} --round 7 --raw --archive a.db"))).stdout;
     assert!(one.contains("Question 7 ") && !one.contains("Question 8 "), "{one:.300}");
     folder
         .run(&format!("expand {handle} --round 99 --archive a.db"))
@@ -379,7 +379,7 @@ fn keys_are_taken_out_on_the_way_in() {
         "{window}"
     );
     let handle = window.split(" h:").nth(1).map(|rest| format!("h:{}", &rest[..12])).unwrap();
-    let original = done(folder.run(&format!("expand {handle} --archive a.db"))).stdout;
+    let original = done(folder.run(&format!("expand {handle} --raw --archive a.db"))).stdout;
     assert!(original.contains("[redacted openai ") && !original.contains(key), "{original}");
     for file in ["a.db", "a.db-wal"] {
         let bytes = std::fs::read(folder.path(file)).unwrap_or_default();

@@ -170,7 +170,7 @@ fn a_conversation_is_typed_streamed_resumed_and_kept() {
         terminal.type_line("/context");
         terminal.wait_for("V verbatim");
         terminal.type_line("/search app.log");
-        terminal.wait_for("round 0 entry 1");
+        terminal.wait_for(":1 assistant: The log is in");
         terminal.type_line("/pin log");
         terminal.wait_for("pinned entry");
         terminal.type_line("/nonsense");

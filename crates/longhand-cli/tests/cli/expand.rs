@@ -25,7 +25,7 @@ fn handles(text: &str) -> BTreeSet<String> {
 
 /// Brings back the content of a handle.
 fn expand(folder: &Folder, handle: &str) -> String {
-    let run = folder.run(&format!("expand {handle} --archive kept"));
+    let run = folder.run(&format!("expand {handle} --raw --archive kept"));
     assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{handle}: {run:?}");
     run.stdout
 }
@@ -173,12 +173,31 @@ fn a_handle_may_be_quoted_as_people_do() {
     for quoted in [handle[2..].to_owned(), format!("h:{}", handle[2..].to_uppercase())] {
         assert_eq!(expand(&folder, &quoted), content);
     }
-    let run = folder.run(&format!("expand {handle} --archive kept --json"));
+    let run = folder.run(&format!("expand {handle} --raw --archive kept --json"));
     assert_eq!(run.status, 0, "{run:?}");
     let json = run.json();
     assert_eq!(json["handle"], *handle);
     assert_eq!(json["content"], *content);
     assert!(json["form"] == "text" || json["form"] == "json");
+}
+
+#[test]
+fn what_search_finds_is_expanded_by_its_handle() {
+    let folder = Folder::new();
+    let round = r#"{"user": "Where is the lock file?", "assistant": "In var/lock.", "ts": "2026-11-01T10:00:00Z"}"#;
+    assert_eq!(folder.run_fed("record work", round.as_bytes()).status, 0);
+    let found = folder.run("search lock file --json").json();
+    let handle = found[0]["handle"].as_str().unwrap();
+    let entry = folder.run(&format!("expand {handle}")).stdout;
+    assert!(entry.starts_with("## user, entry 0, 2026-11-01 "), "{entry}");
+    assert!(entry.ends_with("\n\nWhere is the lock file?\n"), "{entry}");
+    let range = folder.run(&format!("expand {handle}-1")).stdout;
+    assert!(range.contains("lock file?\n\n## assistant, entry 1"), "{range}");
+    assert_eq!(folder.run("expand work").stdout, range);
+    assert_eq!(folder.run("expand work --grep VAR").stdout, "In var/lock.");
+    assert!(folder.run("expand work:0 --raw").stdout.starts_with("{\"role\":\"user\""));
+    folder.run("expand work:7").assert_refused(&["hint: "]);
+    folder.run("expand nosuch:0").assert_refused(&["is not a handle"]);
 }
 
 #[test]
@@ -200,7 +219,7 @@ fn handles_that_lead_nowhere_are_refused_with_a_hint() {
 
 /// What an expansion may come to with a damaged archive: the content, or an error that names the file.
 fn assert_sound_or_refused(folder: &Folder, handle: &str, content: &str, what: &str) -> bool {
-    let run = folder.run(&format!("expand {handle} --archive kept"));
+    let run = folder.run(&format!("expand {handle} --raw --archive kept"));
     if run.status == 0 {
         assert_eq!(run.stdout, content, "{what}");
         return true;

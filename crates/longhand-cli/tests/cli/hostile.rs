@@ -254,7 +254,7 @@ fn what_is_piped_is_exact() {
     let window = out(&["context", EVIL, "--archive", "a.db", "--policy", "rolling"]);
     let handle = window.split("h:").nth(1).map(|rest| format!("h:{}", &rest[..12])).unwrap();
     let user = json!({"role": "user", "content": format!("{EVIL} needle 0")}).to_string();
-    let original = out(&["expand", &handle, "--archive", "a.db"]);
+    let original = out(&["expand", &handle, "--raw", "--archive", "a.db"]);
     assert!(original.contains(&user), "{original:?}");
     let exported = out(&["export", EVIL, "--archive", "a.db"]);
     let raws = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -46,9 +46,12 @@ fn several_words_are_a_query_and_none_is_an_error() {
     let folder = recorded();
     let entries =
         |line: &str| folder.run(&format!("search {line} --json")).json().as_array().unwrap().len();
-    assert_eq!((entries("storm"), entries("retry storm"), entries("storm after")), (2, 1, 1));
-    assert_eq!(entries("retry storm --role user"), 1);
-    assert_eq!(folder.run("search retry after").status, 1, "no message has both");
+    assert_eq!((entries("storm"), entries("retry storm"), entries("storm after")), (2, 2, 2));
+    let newest = |line: &str| entries(&format!("{line} --newest"));
+    assert_eq!((newest("storm"), newest("retry storm"), newest("storm after")), (2, 1, 1));
+    assert_eq!(entries("retry storm --role user --newest"), 1);
+    assert_eq!(entries("retry after"), 2, "each has one of them");
+    assert_eq!(folder.run("search retry after --newest").status, 1, "no message has both");
     folder.run("search").assert_status_two();
     for blank in ["", " ", "\"", "\"\" "] {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_longhand"))

@@ -92,7 +92,8 @@ fn a_search_shows_date_role_and_session_and_takes_filters() {
     let folder = recorded();
     let shown = folder.run("search lock").stdout;
     assert!(
-        shown.contains("work  2026-11-10") && shown.contains(" assistant round 1 entry 3\n"),
+        shown.contains("work  2026-11-10")
+            && shown.contains(" assistant entry 3 4 tokens  9716824519d1:3\n"),
         "{shown}"
     );
     assert!(shown.contains("\n  The lock is off.\n"), "{shown}");
@@ -100,14 +101,27 @@ fn a_search_shows_date_role_and_session_and_takes_filters() {
         let run = folder.run(&format!("search {options} --json"));
         run.json().as_array().unwrap().iter().map(|hit| hit["entry"].as_u64().unwrap()).collect()
     };
-    assert_eq!(entries("lock"), [3, 1, 0]);
+    assert_eq!(entries("lock --newest"), [3, 1, 0]);
+    assert_eq!(entries("where was the lock file"), [0, 3, 1]);
+    assert_eq!(entries("--session work --role user"), [2, 0]);
+    assert_eq!(entries("lock --before 2026-11-05"), [0, 1]);
+    assert_eq!(entries("--regex 'lock (is|file)'"), [3, 0]);
+    assert_eq!(entries("lock --project nowhere"), [0; 0]);
     assert_eq!(entries("lock --role user"), [0]);
     assert_eq!(entries("lock --since 2026-11-05"), [3]);
     assert_eq!(entries("conf*"), [2]);
-    assert_eq!(entries("lock --role assistant --limit 1"), [3]);
+    assert_eq!(entries("lock --role assistant --limit 1 --newest"), [3]);
     let hit = &folder.run("search conf* --json").json()[0];
     assert_eq!((&hit["role"], &hit["at"]), (&"user".into(), &"2026-11-10T10:00:00.000Z".into()));
     assert_eq!(folder.run("search lock --since 1m").status, 1);
+    let around = folder.run("search var --context 1").stdout;
+    assert!(
+        around.contains("\n    0 user: Where is the lock file?\n  In var/lock.\n    2 user: "),
+        "{around}"
+    );
+    let like_regex = folder.run("search 'lock.*'");
+    assert!(like_regex.stderr.contains("--regex"), "{like_regex:?}");
+    folder.run("search --regex '('").assert_refused(&["is no regular expression", "hint: "]);
     folder.run("search lock --since soon").assert_refused(&["is not a time", "hint: "]);
 }
 

@@ -350,7 +350,7 @@ fn what_a_session_leaves_out_comes_back() {
             for entry in entries.into_iter().flatten() {
                 let handle = entry["handle"].as_str().unwrap();
                 assert!(folder.read("out").contains(handle), "{entry}");
-                let run = folder.run(&format!("expand {handle} --archive kept"));
+                let run = folder.run(&format!("expand {handle} --raw --archive kept"));
                 assert_eq!(run.status, 0, "{run:?}");
                 check_original(&session, entry, &run.stdout);
             }

@@ -56,7 +56,7 @@ fn a_window_that_is_compacted_again_and_again_has_one_block_and_keeps_fitting() 
         for handle in handles(&window["messages"].to_string()) {
             // Handles of earlier windows open from the files that those were made from.
             let is_new = !folder.read("in.json").contains(&handle);
-            let opened = folder.run(&format!("expand {handle} --from in.json"));
+            let opened = folder.run(&format!("expand {handle} --raw --from in.json"));
             assert!(opened.status == 0 || !is_new, "{number} {handle}: {opened:?}");
         }
         messages = window["messages"].as_array().unwrap().clone();
@@ -83,7 +83,7 @@ fn a_tool_that_returns_its_arguments_keeps_both_originals() {
     assert!(stubbed >= 2, "{run:?}");
     for handle in handles(&folder.read("out.json")) {
         for place in ["--archive a.db", "--from in.json"] {
-            let opened = folder.run(&format!("expand {handle} {place}"));
+            let opened = folder.run(&format!("expand {handle} --raw {place}"));
             assert_eq!(opened.status, 0, "{opened:?}");
         }
     }

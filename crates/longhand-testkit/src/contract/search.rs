@@ -1,6 +1,8 @@
 //! Finding entries by their text.
 
-use longhand_archive::{After, Archive, Hit, NewEntry, Owner, Scope, SearchFilter};
+use longhand_archive::{
+    After, Archive, Hit, NewEntry, Owner, RankedHit, Scope, SearchFilter, ask, wait,
+};
 use longhand_core::{Role, Seq};
 
 use super::samples::{fork, id, named, record, reply, user};
@@ -184,5 +186,95 @@ pub(super) fn a_hit_after_a_wide_space_is_quoted_from_the_word_after_it(archive:
         record(archive, name, &[user(&text)]);
         let hits = archive.search(&Scope::Session(id(name)), "needle", 9).unwrap();
         assert_eq!(hits[0].snippet, "…needle");
+    }
+}
+
+fn ranked(archive: &dyn Archive, scope: Scope, query: &str, limit: usize) -> Vec<RankedHit> {
+    let filter = SearchFilter::default();
+    wait(ask::ranked(archive, &[scope], query, filter, limit, &|_, _| true)).unwrap().hits
+}
+
+pub(super) fn what_fits_best_comes_first(archive: &dyn Archive) {
+    let said = [
+        user("why did the exporter crash?"),
+        reply("The exporter crashed because the queue was full."),
+        user("the queue of the printer"),
+        reply("fn OrderSerializer() uses processed_events"),
+        user("concurrent sessions are warned about"),
+        user("nothing of the kind, but long enough to be something else"),
+        reply("数据库连接池因此耗尽"),
+        user("数学库"),
+    ];
+    record(archive, "s", &said);
+    let found = |query: &str| -> Vec<u64> {
+        let hits = ranked(archive, Scope::All, query, 9);
+        assert!(hits.windows(2).all(|pair| pair[0].score >= pair[1].score), "{query}: {hits:?}");
+        hits.iter().map(|hit| hit.entry.seq.0).collect()
+    };
+    for (query, first) in [
+        ("exporter queue", 1),
+        ("crashing exporters", 0),
+        ("serializer", 3),
+        ("processed events", 3),
+        ("concurent sesion", 4),
+        ("warnings", 4),
+        ("\"queue of\"", 2),
+        ("print*", 2),
+        ("数据库", 6),
+        ("exporter unheardof", 1),
+    ] {
+        assert_eq!(found(query).first(), Some(&first), "{query}");
+    }
+    assert_eq!(found("exporter queue"), [1, 2, 0]);
+    assert_eq!(found("zzzz"), [0; 0]);
+    assert_eq!(found(""), [7, 6, 5, 4, 3, 2, 1, 0]);
+    assert_eq!(found("queue was full")[0], 1);
+}
+
+pub(super) fn a_repeat_is_counted(archive: &dyn Archive) {
+    let said = [user("the needle"), reply("hay"), user("the needle"), user("a needle, and more")];
+    record(archive, "s", &said);
+    let hits = ranked(archive, Scope::Session(id("s")), "needle", 9);
+    let mut counts: Vec<(u64, u64)> =
+        hits.iter().map(|hit| (hit.entry.seq.0, hit.repeats)).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [(2, 2), (3, 1)]);
+}
+
+pub(super) fn a_ranked_search_keeps_to_its_scope(archive: &dyn Archive) {
+    record(archive, "s", &[user("needle 0"), reply("hay"), user("needle 2")]);
+    fork(archive, "s", Some(1), &[user("needle 3"), reply("needle 4")]);
+    let other = Owner::of("key");
+    archive.begin(id("theirs"), &named(other, "theirs")).unwrap();
+    archive.append(id("theirs"), After::Newest, &[user("their needle")]).unwrap();
+    let found = |scope| {
+        let hits = ranked(archive, scope, "needle", 9);
+        let mut seqs: Vec<u64> = hits.iter().map(|hit| hit.entry.seq.0).collect();
+        seqs.sort_unstable();
+        seqs
+    };
+    let path = |head: Option<u64>| Scope::Path { session: id("s"), head: head.map(Seq) };
+    assert_eq!(found(path(Some(4))), [0, 3, 4]);
+    assert_eq!(found(path(Some(2))), [0, 2]);
+    assert_eq!(found(Scope::Session(id("s"))), [0, 2, 3, 4]);
+    assert_eq!(found(Scope::Owner(Owner::LOCAL)), [0, 2, 3, 4]);
+    assert_eq!(found(Scope::Owner(other)), [0]);
+    assert_eq!(found(Scope::Owner(Owner::of("nobody"))), [0; 0]);
+    assert_eq!(found(Scope::Session(id("nowhere"))), [0; 0]);
+    assert_eq!(found(Scope::All).len(), 5);
+}
+
+pub(super) fn any_string_is_ranked(archive: &dyn Archive) {
+    for query in QUERIES {
+        let said = format!("before {query} after");
+        record(archive, "s", &[user(&said), user("nothing of the kind")]);
+    }
+    for (at, query) in QUERIES.iter().enumerate() {
+        let hits = ranked(archive, Scope::Session(id("s")), query, 100);
+        let is_found = hits.iter().any(|hit| hit.entry.seq.0 == 2 * at as u64);
+        assert!(is_found, "{query}: {hits:?}");
+    }
+    for hostile in ["\" ( ) * OR ".repeat(1_000), "word ".repeat(3_000), "a\"b*".repeat(2_000)] {
+        ranked(archive, Scope::All, &hostile, 9);
     }
 }

@@ -3,14 +3,12 @@
 use std::collections::HashSet;
 
 use longhand_archive::{
-    Entry, Hit, Page, RequestRecord, Scope, SearchFilter, SessionFilter, SessionId, SessionInfo,
-    UsageLine, wait,
+    Entry, Page, RequestRecord, Scope, SessionFilter, SessionId, SessionInfo, UsageLine, wait,
 };
-use longhand_core::{Handle, Role, Seq};
+use longhand_core::{Handle, Seq};
 
 use super::list::SHORT_ID_DIGITS;
 use super::{App, AppError};
-use crate::recall;
 use crate::unread::{self, UnreadAnswer};
 
 /// The least digits of an id that say which one is meant.
@@ -18,21 +16,6 @@ const ID_DIGITS_MIN: usize = 4;
 
 /// How many of the first entries are looked through for the user's words.
 const OPENING_ENTRIES: u64 = 12;
-
-/// An entry that was found, with what is shown about it.
-pub(super) struct FilteredHit {
-    pub(super) hit: Hit,
-    pub(super) role: Role,
-    pub(super) at_ms: i64,
-}
-
-/// What the archive found in a scope.
-#[derive(Default)]
-pub(super) struct FilteredHits {
-    pub(super) hits: Vec<FilteredHit>,
-    /// Whether not every entry was looked at.
-    pub(super) is_partial: bool,
-}
 
 impl App {
     /// All sessions, those used last first.
@@ -129,43 +112,6 @@ impl App {
     /// The newest line of a session's request log.
     pub(super) fn newest_request(&self, id: SessionId) -> Result<Option<RequestRecord>, AppError> {
         Ok(self.archive.requests(id, Page::first(1))?.items.into_iter().next())
-    }
-
-    /// Searches for more and more until there are enough entries that have the role.
-    ///
-    /// The archive leaves out what cannot have it; who has it is known when the message is read.
-    pub(super) fn hits(
-        &self,
-        scope: &Scope,
-        query: &str,
-        filter: SearchFilter,
-        wanted: usize,
-    ) -> Result<FilteredHits, AppError> {
-        if wanted == 0 {
-            return Ok(FilteredHits::default());
-        }
-        let mut asked = wanted;
-        loop {
-            let found = self.archive.search_filtered(scope, query, filter, asked)?;
-            let is_all = found.hits.len() < asked;
-            let mut hits = Vec::new();
-            for hit in found.hits {
-                let seqs = hit.seq.0..hit.seq.0 + 1;
-                let entry = self.archive.entries(hit.session, seqs)?.into_iter().next();
-                let role = entry.as_ref().and_then(recall::role).unwrap_or(Role::Tool);
-                let at_ms = entry.map_or(0, |entry| entry.at_ms);
-                if filter.role.is_none_or(|wanted| wanted == role) {
-                    hits.push(FilteredHit { hit, role, at_ms });
-                }
-                if hits.len() >= wanted {
-                    break;
-                }
-            }
-            if is_all || hits.len() >= wanted {
-                return Ok(FilteredHits { hits, is_partial: found.is_partial });
-            }
-            asked = asked.saturating_mul(4);
-        }
     }
 
     /// What handles and searches may reach.

@@ -75,6 +75,9 @@ pub enum AppError {
     /// A search without words.
     #[error("there is nothing to search for")]
     EmptyQuery,
+    /// What was searched for is no regular expression.
+    #[error("this is no regular expression: {0}")]
+    BadRegex(String),
     /// The text is not a place in a list.
     #[error("{0:?} is not a page of this list")]
     BadPage(String),
@@ -177,7 +180,10 @@ impl AppError {
                     quoted(session)
                 ));
             }
-            Self::EmptyQuery => "`longhand search retry storm` finds messages with both words",
+            Self::EmptyQuery => {
+                "give words, or a filter such as --session, --project, --role or --since"
+            }
+            Self::BadRegex(_) => "without --regex, the words are searched for as they are",
             Self::BadPage(_) => "give what the page before it has as `next`",
             Self::BadHandle(_) => "a handle is `h:` and twelve letters and digits",
             Self::UnknownHandle(_) => {
@@ -228,6 +234,7 @@ impl AppError {
             Self::NameTaken { .. } => "name_taken",
             Self::NoSuchEntry { .. } => "no_such_entry",
             Self::EmptyQuery => "empty_query",
+            Self::BadRegex(_) => "bad_regex",
             Self::BadPage(_) => "bad_page",
             Self::BadHandle(_) => "bad_handle",
             Self::UnknownHandle(_) => "unknown_handle",

@@ -265,16 +265,24 @@ impl Session {
         self.driver.answered(reply.as_bytes(), redactor, now_ms).await
     }
 
-    /// Finds what was said in this session, newest first.
+    /// Finds what was said in this session, best first.
     pub fn search(&self, query: &str, limit: usize) -> Result<Vec<Hit>, SessionError> {
         wait(self.search_async(query, limit))
     }
 
     /// [`Session::search`] for whoever must not block a thread.
     pub async fn search_async(&self, query: &str, limit: usize) -> Result<Vec<Hit>, SessionError> {
-        let scope = Scope::Session(self.id);
+        let scopes = [Scope::Session(self.id)];
         let filter = SearchFilter::default();
-        Ok(ask::search(&*self.archive, &scope, query, filter, limit).await?.hits)
+        let found =
+            ask::ranked(&*self.archive, &scopes, query, filter, limit, &|_, _| true).await?;
+        let hits = found.hits.into_iter().map(|hit| Hit {
+            session: hit.session,
+            seq: hit.entry.seq,
+            round: hit.entry.round,
+            snippet: hit.snippet,
+        });
+        Ok(hits.collect())
     }
 
     /// Opens a handle of a window; `None` if nothing of this owner has it.

@@ -312,7 +312,7 @@ fn one_round_of_a_fold_is_what_the_whole_has_of_it() {
         let at = summary.find("h:").unwrap();
         let expanded = |round| {
             let handle = summary[at..at + 14].to_owned();
-            app.expand(&ExpandRequest { handle, round, session: None })
+            app.expand(&ExpandRequest { handle, round, raw: true, ..ExpandRequest::default() })
         };
         let whole = expanded(None).unwrap().content;
         let rounds: Vec<String> =

@@ -9,7 +9,7 @@ const DOCS_MAX: usize = 64;
 /// The most places of a chunk, but for an entry that has more.
 const PLACES_MAX: usize = 512;
 /// Of one entry, the index knows so many places of a term. If there are more, it does not rule the entry out.
-pub(super) const PLACES_OF_ENTRY_MAX: i64 = 1_024;
+pub(super) const PLACES_OF_ENTRY_MAX: i64 = longhand_recall::PLACES_OF_ENTRY_MAX as i64;
 /// With so few bytes, a chunk is the place of a term that one entry has once, as most have. Others have more bytes.
 const LONE_BYTES_MAX: usize = 3;
 /// Places before this one take so few bytes.

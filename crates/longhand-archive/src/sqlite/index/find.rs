@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::rc::Rc;
 
+use longhand_recall::{Needle, Query, Strictness, is_opaque, term, term_beginning};
 use memchr::memmem::Finder;
 
 use super::block::{BlockReader, TOTAL, kind, mark};
@@ -12,9 +13,7 @@ use super::chunk::{Chunk, PLACES_OF_ENTRY_MAX};
 use super::cursor::Cursor;
 use super::segment::{Blocks, Segment, Stream, damaged};
 use super::slice::{frequent_term, pair_term};
-use crate::query::{Needle, Query, Strictness};
 use crate::sqlite::fault::Fault;
-use crate::terms::{is_opaque, term, term_beginning};
 
 /// How many parts of a query are looked up; the rest is compared in the entries found.
 const NEEDLES_MAX: usize = 32;
@@ -22,8 +21,12 @@ const NEEDLES_MAX: usize = 32;
 /// What an entry must have besides the words.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sqlite) struct Conditions {
-    /// Terms that it must have.
-    pub(in crate::sqlite) marks: Vec<Vec<u8>>,
+    /// Terms of which it must have one of each list.
+    pub(in crate::sqlite) marks: Vec<Vec<Vec<u8>>>,
+    /// Whether the marks are those of a few sessions.
+    pub(in crate::sqlite) is_of_sessions: bool,
+    /// The newest entry that counts.
+    pub(in crate::sqlite) newest: i64,
     /// From when to when it was said.
     pub(in crate::sqlite) since_ms: Option<i64>,
     pub(in crate::sqlite) before_ms: Option<i64>,
@@ -36,10 +39,37 @@ impl Conditions {
         let is_limited = self.since_ms.is_some() || self.before_ms.is_some();
         is_limited.then(|| (self.since_ms.unwrap_or(i64::MIN), last))
     }
+
+    /// Whether no entry of a segment can have what is asked for.
+    pub(super) fn rule_out(&self, segment: &Segment) -> bool {
+        let is_of_time = self
+            .times()
+            .is_none_or(|(low, high)| segment.newest_ms >= low && segment.oldest_ms <= high);
+        !is_of_time || self.newest < segment.first
+    }
+
+    /// What entries must belong to.
+    pub(super) fn marks(&self) -> impl Iterator<Item = Node> {
+        let term = |mark: &Vec<u8>| Node::Term(Cursor::new(mark.clone()));
+        self.marks.iter().map(move |marks| match &marks[..] {
+            [mark] => term(mark),
+            marks => Node::Any(marks.iter().map(term).collect()),
+        })
+    }
+
+    /// When entries must have been said.
+    pub(super) fn time(&self) -> Option<Node> {
+        self.times().map(|times| Node::Time(Cursor::new(vec![mark::TIME]), times))
+    }
+
+    /// The number of the newest entry of a segment that counts.
+    pub(super) fn last(&self, segment: &Segment) -> u32 {
+        segment.end().min((self.newest - segment.first).clamp(0, i64::from(u32::MAX) - 1) as u32)
+    }
 }
 
 /// Something that entries have, which can be gone through from the newest to the oldest.
-enum Node {
+pub(super) enum Node {
     Term(Cursor),
     /// Entries with one of many terms, the oldest first.
     Docs(Vec<u32>),
@@ -49,7 +79,7 @@ enum Node {
 }
 
 /// Words side by side.
-struct Phrase {
+pub(super) struct Phrase {
     words: Vec<Node>,
     pairs: Vec<Pair>,
 }
@@ -78,18 +108,11 @@ impl<'s> Finding<'s> {
         query: &Query,
         strictness: Strictness,
         conditions: &Conditions,
-        newest: i64,
     ) -> Result<Option<Self>, Fault> {
-        let times = conditions.times();
-        if times.is_some_and(|(low, high)| segment.newest_ms < low || segment.oldest_ms > high)
-            || newest < segment.first
-        {
+        if conditions.rule_out(segment) {
             return Ok(None);
         }
         let mut nodes = Vec::new();
-        for mark in &conditions.marks {
-            nodes.push((0, Node::Term(Cursor::new(mark.clone()))));
-        }
         let mut maker = NodeMaker { blocks, segment, slices: None };
         let mut needles: Vec<&Needle> = query.needles.iter().take(NEEDLES_MAX).collect();
         // The longest first: most likely it is not there, and the entries of the others are not gathered.
@@ -108,14 +131,12 @@ impl<'s> Finding<'s> {
         // The rarest first: the others are only asked about what it has.
         nodes.sort_by_key(|(count, _)| *count);
         let mut nodes: Vec<Node> = nodes.into_iter().map(|(_, node)| node).collect();
-        if let Some(times) = times {
-            nodes.push(Node::Time(Cursor::new(vec![mark::TIME]), times));
-        }
+        nodes.splice(0..0, conditions.marks());
+        nodes.extend(conditions.time());
         if nodes.is_empty() {
             nodes.push(Node::Term(Cursor::new(vec![mark::LENGTH])));
         }
-        let next =
-            Some(segment.end().min((newest - segment.first).min(i64::from(u32::MAX) - 1) as u32));
+        let next = Some(conditions.last(segment));
         Ok(Some(Self { segment, nodes, next }))
     }
 
@@ -132,13 +153,27 @@ impl<'s> Finding<'s> {
 }
 
 /// The newest entry up to one that all nodes have.
-fn seek_all(
+pub(super) fn seek_all(
+    nodes: &mut [Node],
+    blocks: &mut Blocks<'_>,
+    segment: &Segment,
+    doc: u32,
+) -> Result<Option<u32>, Fault> {
+    seek_all_from(nodes, blocks, segment, doc, 0)
+}
+
+/// The same, if it is not older than the oldest one that is wanted.
+pub(super) fn seek_all_from(
     nodes: &mut [Node],
     blocks: &mut Blocks<'_>,
     segment: &Segment,
     mut doc: u32,
+    oldest: u32,
 ) -> Result<Option<u32>, Fault> {
     'again: loop {
+        if doc < oldest {
+            return Ok(None);
+        }
         for node in nodes.iter_mut() {
             match node.seek(blocks, segment, doc)? {
                 None => return Ok(None),

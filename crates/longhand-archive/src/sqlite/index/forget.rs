@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use longhand_recall::{Folded, term};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::block::{BlockReader, BlockWriter, TOTAL, kind, mark};
@@ -16,8 +17,6 @@ use super::slice::{frequent_term, pair_term};
 use super::vocabulary;
 use crate::number::{push_number, take_number};
 use crate::sqlite::fault::Fault;
-use crate::terms::term;
-use crate::words::Folded;
 
 /// After so many terms the time is looked at.
 const TERMS_AT_A_TIME: usize = 16;

@@ -1,12 +1,11 @@
 //! The index of some entries, made in memory.
 
+use longhand_recall::{Folded, term};
 use rustc_hash::FxHashMap;
 
 use super::block::{BlockWriter, TOTAL, kind, mark};
 use super::chunk::{Chunk, Kind};
 use crate::number::push_number;
-use crate::terms::term;
-use crate::words::Folded;
 
 /// A word is frequent if one entry of so many of a slice has it,
 const FREQUENT_SHARE: usize = 4;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use longhand_recall::{Query, Strictness};
 use longhand_testkit::rng::Rng;
 use rusqlite::Connection;
 
@@ -13,7 +14,6 @@ use super::{
 };
 use super::{owner_mark, session_mark};
 use crate::Owner;
-use crate::query::{Query, Strictness};
 
 const WORDS: &[&str] = &[
     "the",
@@ -160,8 +160,9 @@ impl TestArchive {
         let session = self.rng.chance(0.3).then(|| below(&mut self.rng, 3));
         let since_ms = self.rng.chance(0.3).then(|| below(&mut self.rng, 1_000));
         let before_ms = self.rng.chance(0.2).then(|| below(&mut self.rng, 1_000));
-        let marks = session.map(session_mark).into_iter().collect();
-        let conditions = Conditions { marks, since_ms, before_ms };
+        let marks = session.map(|session| vec![session_mark(session)]).into_iter().collect();
+        let conditions =
+            Conditions { marks, newest: self.newest, since_ms, before_ms, ..Conditions::default() };
         for strictness in [Strictness::Words, Strictness::Substrings] {
             let is_wanted = |entry: &TestEntry| {
                 session.is_none_or(|session| entry.session == session)
@@ -175,14 +176,7 @@ impl TestArchive {
             let mut blocks = Blocks::new(&self.db);
             let mut found = Vec::new();
             for segment in live(&self.db).unwrap() {
-                let finding = Finding::new(
-                    &mut blocks,
-                    &segment,
-                    &query,
-                    strictness,
-                    &conditions,
-                    self.newest,
-                );
+                let finding = Finding::new(&mut blocks, &segment, &query, strictness, &conditions);
                 let Some(mut finding) = finding.unwrap() else { continue };
                 while let Some(id) = finding.next(&mut blocks).unwrap() {
                     found.push(id);

@@ -1,7 +1,8 @@
 //! The words of a segment, one after the other, so that all of them are looked through at once.
 
+use longhand_recall::is_opaque;
+
 use super::block::BLOCK_BYTES_MAX;
-use crate::terms::is_opaque;
 
 /// What ends a word.
 const END: u8 = b'\n';
@@ -36,6 +37,11 @@ impl VocabularyWriter {
 /// The first word of a block.
 pub(super) fn first(words: &[u8]) -> &[u8] {
     &words[..word_at(words, 0).1]
+}
+
+/// All words of a block.
+pub(super) fn words(words: &[u8]) -> impl Iterator<Item = &[u8]> {
+    words.split(|byte| *byte == END).filter(|word| !word.is_empty())
 }
 
 /// Where the word around a place begins and ends.

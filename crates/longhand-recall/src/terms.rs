@@ -12,7 +12,7 @@ const HEAD_BYTES: usize = 44;
 const OPAQUE_BYTES_MIN: usize = 12;
 
 /// The term of a word.
-pub(crate) fn term(word: &str) -> Cow<'_, str> {
+pub fn term(word: &str) -> Cow<'_, str> {
     if word.len() <= TERM_BYTES_MAX {
         return Cow::Borrowed(word);
     }
@@ -21,13 +21,13 @@ pub(crate) fn term(word: &str) -> Cow<'_, str> {
 }
 
 /// What the terms of all words begin with that begin with a stem; other terms may, too.
-pub(crate) fn term_beginning(stem: &str) -> &str {
+pub fn term_beginning(stem: &str) -> &str {
     if stem.len() <= HEAD_BYTES { stem } else { cut::head(stem, HEAD_BYTES) }
 }
 
 /// Whether nobody looks for the middle of a word: that of an id, of a hash or of encoded bytes. Of these, only
 /// beginnings are found.
-pub(crate) fn is_opaque(word: &str) -> bool {
+pub fn is_opaque(word: &str) -> bool {
     let digits = || word.bytes().filter(u8::is_ascii_digit).count();
     word.len() > TERM_BYTES_MAX || (word.len() >= OPAQUE_BYTES_MIN && digits() * 4 >= word.len())
 }

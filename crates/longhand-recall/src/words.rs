@@ -1,6 +1,6 @@
 //! Words as search sees them.
 //!
-//! The index keeps words, so a change here needs another `sqlite::index::VERSION`.
+//! The index keeps words, so a change here needs another version of the index.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -56,18 +56,20 @@ fn kind_at(text: &str, at: usize) -> Option<(Kind, usize)> {
 
 /// A text in which spellings that differ only in case, accents or width are equal.
 #[derive(Debug)]
-pub(crate) struct Folded<'t> {
-    pub(crate) text: Cow<'t, str>,
+pub struct Folded<'t> {
+    /// The text.
+    pub text: Cow<'t, str>,
     /// Where a capital begins a part of a name such as `OrderSerializer`, in order.
     humps: Vec<usize>,
 }
 
 /// A word of a folded text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Word<'f> {
+pub struct Word<'f> {
     /// Where it begins.
-    pub(crate) start: usize,
-    pub(crate) text: &'f str,
+    pub start: usize,
+    /// The word.
+    pub text: &'f str,
     humps: &'f [usize],
 }
 
@@ -75,7 +77,8 @@ pub(crate) struct Word<'f> {
 const PART_BYTES_MIN: usize = 3;
 
 impl<'t> Folded<'t> {
-    pub(crate) fn of(text: &'t str) -> Self {
+    /// Folds a text.
+    pub fn of(text: &'t str) -> Self {
         if !text.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii()) {
             return Self { text: Cow::Borrowed(text), humps: Vec::new() };
         }
@@ -100,12 +103,12 @@ impl<'t> Folded<'t> {
     }
 
     /// Its words, in order.
-    pub(crate) fn words(&self) -> impl Iterator<Item = Word<'_>> {
+    pub fn words(&self) -> impl Iterator<Item = Word<'_>> {
         self.words_of(0..self.text.len())
     }
 
     /// The words of a part of it.
-    pub(crate) fn words_of(&self, range: Range<usize>) -> impl Iterator<Item = Word<'_>> {
+    pub fn words_of(&self, range: Range<usize>) -> impl Iterator<Item = Word<'_>> {
         let first = range.start;
         let mut humps = &self.humps[self.humps.partition_point(|hump| *hump <= first)..];
         words(&self.text[range]).map(move |(place, text)| {
@@ -135,13 +138,14 @@ fn add_humps(ascii: &[u8], start: usize, humps: &mut Vec<usize>) {
 }
 
 impl<'f> Word<'f> {
-    pub(crate) fn end(&self) -> usize {
+    /// Where it ends.
+    pub fn end(&self) -> usize {
         self.start + self.text.len()
     }
 
     /// The parts of a name, each with where it begins; nothing if the word has none. The index knows of the parts only
     /// that they are in the same place, so a word in which one comes twice in a row does not count as a name.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &'f str)> {
+    pub fn parts(&self) -> impl Iterator<Item = (usize, &'f str)> {
         let (start, text, humps) = (self.start, self.text, self.humps);
         let part = move |number: usize| {
             let from = if number == 0 { 0 } else { humps[number - 1] - start };
@@ -155,8 +159,13 @@ impl<'f> Word<'f> {
     }
 }
 
+/// Whether a character is a word by itself.
+pub(crate) fn is_alone(letter: char) -> bool {
+    !letter.is_ascii() && kind(letter) == Kind::Alone
+}
+
 /// Makes spellings that differ only in case, accents or width equal.
-pub(crate) fn fold(text: &str) -> Cow<'_, str> {
+pub fn fold(text: &str) -> Cow<'_, str> {
     Folded::of(text).text
 }
 

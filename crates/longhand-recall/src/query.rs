@@ -4,8 +4,6 @@ use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
-use longhand_core::cut;
-
 use crate::terms::is_opaque;
 use crate::words::{Folded, Word, fold};
 
@@ -14,20 +12,21 @@ const WORDS_MAX: usize = 64;
 
 /// A query, ready to be compared with texts.
 #[derive(Debug)]
-pub(crate) struct Query {
-    pub(crate) needles: Vec<Needle>,
+pub struct Query {
+    /// What the text must have.
+    pub needles: Vec<Needle>,
 }
 
 /// Something that must be in the text.
 #[derive(Debug)]
-pub(crate) struct Needle {
+pub struct Needle {
     /// Its words, which must stand side by side; none if it consists of signs. The second reading has the parts of
     /// its names.
-    pub(crate) readings: Vec<Vec<String>>,
+    pub readings: Vec<Vec<String>>,
     /// Its text, for finding it inside words.
-    pub(crate) phrase: String,
+    pub phrase: String,
     /// Whether the last word may go on: `conf*` finds `config`.
-    pub(crate) is_prefix: bool,
+    pub is_prefix: bool,
 }
 
 /// How strictly a text is compared with a query.
@@ -41,7 +40,7 @@ pub enum Strictness {
 
 impl Query {
     /// Reads any string as a query; `None` if it is blank.
-    pub(crate) fn parse(query: &str) -> Option<Self> {
+    pub fn parse(query: &str) -> Option<Self> {
         let folded = Folded::of(query);
         let all: &str = &folded.text;
         let needle = |part: &str| {
@@ -68,13 +67,13 @@ impl Query {
     }
 
     /// The distinct words of the query, in order; of a very long one, those of its beginning.
-    pub(crate) fn words(&self) -> BTreeSet<&str> {
+    pub fn words(&self) -> BTreeSet<&str> {
         let words = self.needles.iter().filter_map(|needle| needle.readings.first());
         words.flatten().map(String::as_str).take(WORDS_MAX).collect()
     }
 
     /// Returns the place of the first needle, if the text has all of them.
-    pub(crate) fn find(&self, text: &str, strictness: Strictness) -> Option<Range<usize>> {
+    pub fn find(&self, text: &str, strictness: Strictness) -> Option<Range<usize>> {
         let folded = Folded::of(text);
         let haystack = Haystack { folded: &folded, strictness, words: OnceCell::new() };
         let mut first: Option<Range<usize>> = None;
@@ -88,7 +87,7 @@ impl Query {
     }
 
     /// How often a text has each of [`Query::words`], and how many words it has.
-    pub(crate) fn frequencies(&self, text: &str) -> (Vec<u64>, u64) {
+    pub fn frequencies(&self, text: &str) -> (Vec<u64>, u64) {
         let words: Vec<&str> = self.words().into_iter().collect();
         let mut frequencies = vec![0; words.len()];
         let mut length = 0;
@@ -221,7 +220,7 @@ fn is_equal(word: &str, wanted: &str, may_go_on: bool) -> bool {
 }
 
 /// Returns the place in a text that folding moves to `at`, or one close to it.
-fn unfolded(text: &str, at: usize) -> usize {
+pub(crate) fn unfolded(text: &str, at: usize) -> usize {
     if text.is_ascii() {
         return at;
     }
@@ -234,39 +233,6 @@ fn unfolded(text: &str, at: usize) -> usize {
         folded += fold(letter.encode_utf8(&mut letter_bytes)).len();
     }
     text.len()
-}
-
-const SNIPPET_BYTES_BEFORE: usize = 60;
-const SNIPPET_BYTES_MAX: usize = 200;
-
-/// Returns the text around a place, on one line.
-pub(crate) fn snippet(text: &str, place: &Range<usize>) -> String {
-    let start = cut::head(text, place.start.saturating_sub(SNIPPET_BYTES_BEFORE)).len();
-    let end = start + cut::head(&text[start..], SNIPPET_BYTES_MAX).len();
-    let start = if start == 0 { 0 } else { start + gap(&text[start..place.start.max(start)]) };
-    let mut line = String::new();
-    if start > 0 {
-        line.push('…');
-    }
-    let mut is_blank = true;
-    for letter in text[start..end].chars() {
-        let letter = if letter.is_control() { ' ' } else { letter };
-        if !(is_blank && letter.is_whitespace()) {
-            line.push(letter);
-        }
-        is_blank = letter.is_whitespace();
-    }
-    line.truncate(line.trim_end().len());
-    if end < text.len() {
-        line.push('…');
-    }
-    line
-}
-
-/// Where the first whole word begins.
-fn gap(text: &str) -> usize {
-    let mut letters = text.char_indices().skip_while(|(_, letter)| !letter.is_whitespace());
-    letters.next().map_or(0, |(at, letter)| at + letter.len_utf8())
 }
 
 #[cfg(test)]
@@ -369,15 +335,5 @@ mod tests {
         assert_eq!(query.find("the handles", Strictness::Words), None);
         assert_eq!(query.find("the handles", Strictness::Substrings), Some(5..10));
         assert_eq!(query.find("ÄÖ héandlé", Strictness::Substrings), Some(8..14));
-    }
-
-    #[test]
-    fn a_snippet_is_one_line_around_the_match() {
-        let text = format!("{}the\n\n  needle\tis here {}", "hay ".repeat(50), "straw ".repeat(50));
-        let place = Query::parse("needle").unwrap().find(&text, Strictness::Words).unwrap();
-        let snippet = snippet(&text, &place);
-        assert!(snippet.starts_with("…hay "), "{snippet}");
-        assert!(snippet.contains("hay the needle is here straw"), "{snippet}");
-        assert!(snippet.ends_with("straw…") || snippet.ends_with('…'), "{snippet}");
     }
 }

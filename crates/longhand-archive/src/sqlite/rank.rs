@@ -1,0 +1,240 @@
+//! Finding the entries that fit a query best.
+//!
+//! Entries that are not in the index yet are read, up to a bound; the index tells about all others, and only the best are
+//! read.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use longhand_recall::{Best, KnownTerm, Ranker, Texts, Totals};
+use rusqlite::Connection;
+
+use super::SqliteFile;
+use super::fault::Fault;
+use super::index::{self, Blocks, Walking};
+use super::search::{Compared, Reach, VAIN_MAX, by_id, known, page};
+use super::session::StoredSession;
+use crate::{
+    ArchiveError, BestEntries, BestQuery, EntryRecord, ScoredEntry, SearchFilter, SearchScope,
+    SessionId, Vocabulary, VocabularyQuery,
+};
+
+/// With more sessions than these, it is looked up which session an entry is of, instead of asking the index.
+const MARKED_SESSIONS_MAX: usize = 16;
+
+/// See [`crate::Storage::vocabulary`].
+pub(super) fn vocabulary(
+    archive: &SqliteFile,
+    wanted: &VocabularyQuery,
+) -> Result<Vocabulary, ArchiveError> {
+    let counted = wanted.within.counted_sessions();
+    let within =
+        counted.map_or(SearchScope::All, |sessions| SearchScope::Sessions(sessions.to_vec()));
+    let Some(reach) = archive.read(|db| Reach::of(db, &within))? else {
+        return Ok(Vocabulary {
+            terms: vec![Vec::new(); wanted.sought.len()],
+            ..Vocabulary::default()
+        });
+    };
+    with_index(archive, |db, indexed| {
+        let tail = Tail::read(db, indexed)?;
+        let is_counted = |number: usize| reach.contains(&tail.sessions[&tail.entries[number].1]);
+        let segments = if indexed > 0 { index::live(db)? } else { Vec::new() };
+        let mut blocks = Blocks::new(db);
+        let marks = reach.marks();
+        let mut terms = Vec::new();
+        for sought in &wanted.sought {
+            let known = index::known(&mut blocks, &segments, sought, marks.as_deref())?;
+            terms.push(joined(known, tail.texts.known(sought, is_counted)));
+        }
+        let (entries, words) = match &marks {
+            None => index::totals(&segments),
+            Some(marks) => index::totals_of(&mut blocks, &segments, marks)?,
+        };
+        let of_tail = tail.texts.totals(is_counted);
+        let totals = Totals { entries: entries + of_tail.entries, words: words + of_tail.words };
+        Ok(Vocabulary { terms, totals })
+    })
+}
+
+/// Adds up what two lists say of the same terms.
+fn joined(one: Vec<KnownTerm>, other: Vec<KnownTerm>) -> Vec<KnownTerm> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for KnownTerm { term, entries } in one.into_iter().chain(other) {
+        *counts.entry(term).or_default() += entries;
+    }
+    counts.into_iter().map(|(term, entries)| KnownTerm { term, entries }).collect()
+}
+
+/// See [`crate::Storage::best`].
+///
+/// Damaged entries are skipped; the first one is reported.
+pub(super) fn best(archive: &SqliteFile, wanted: &BestQuery) -> Result<BestEntries, ArchiveError> {
+    let Some(reach) = archive.read(|db| Reach::of(db, &wanted.within))? else {
+        return Ok(BestEntries::default());
+    };
+    with_index(archive, |db, indexed| {
+        let tail = Tail::read(db, indexed)?;
+        let mut best = Best::new(wanted.limit);
+        tail.score(&reach, wanted, &mut best);
+        if indexed > 0 {
+            walk(db, &reach, wanted, indexed, &mut best)?;
+        }
+        let mut found = BestEntries { is_partial: tail.is_partial, ..BestEntries::default() };
+        let mut sessions = HashMap::new();
+        for (score, id) in best.into_sorted() {
+            let Some(entry) = by_id(db, id.cast_signed())? else { continue };
+            match read(db, &mut sessions, &reach, &wanted.filter, entry) {
+                Ok(Some((session, record))) => {
+                    found.entries.push(ScoredEntry { session, record, score });
+                }
+                Ok(None) => {}
+                Err(Fault::Damage(damage)) => _ = found.damage.get_or_insert(damage),
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(found)
+    })
+}
+
+/// Works with the index, or without one if it is damaged; then it is made anew.
+fn with_index<T>(
+    archive: &SqliteFile,
+    mut work: impl FnMut(&Connection, i64) -> Result<T, Fault>,
+) -> Result<T, ArchiveError> {
+    let worked = archive.read(|db| {
+        let indexed = index::indexed(db)?;
+        work(db, indexed)
+    });
+    worked.or_else(|_| {
+        let worked = archive.read(|db| work(db, 0))?;
+        archive.reindex_later();
+        Ok(worked)
+    })
+}
+
+/// Scores what the index says of the entries on the ranker's walks.
+fn walk(
+    db: &Connection,
+    reach: &Reach,
+    wanted: &BestQuery,
+    newest: i64,
+    best: &mut Best,
+) -> Result<(), Fault> {
+    let ranker: &Ranker = &wanted.ranker;
+    let segments = index::live(db)?;
+    let mut blocks = Blocks::new(db);
+    let rows = match reach {
+        Reach::Sessions(sessions) if sessions.len() > MARKED_SESSIONS_MAX => {
+            Some(sessions.iter().map(|session| session.row).collect::<HashSet<i64>>())
+        }
+        _ => None,
+    };
+    let conditions = match rows {
+        Some(_) => Reach::All.conditions(&wanted.filter, newest),
+        None => reach.conditions(&wanted.filter, newest),
+    };
+    let counts: Vec<Vec<u64>> = segments
+        .iter()
+        .map(|segment| index::term_counts(&mut blocks, segment, ranker))
+        .collect::<Result<_, _>>()?;
+    let mut select = db.prepare_cached("SELECT session FROM entry WHERE id = ?1")?;
+    let mut is_within = |id: i64| match &rows {
+        Some(rows) => Ok::<bool, Fault>(rows.contains(&select.query_row([id], |row| row.get(0))?)),
+        None => Ok(true),
+    };
+    let mut seen = HashSet::new();
+    for walk in ranker.walks(wanted.limit) {
+        let mut left = walk.entries_max;
+        for (segment, counts) in segments.iter().zip(&counts) {
+            let walking = Walking::new(segment, ranker, counts, &walk, &conditions);
+            let Some(mut walking) = walking else { continue };
+            while left > 0
+                && let Some(id) = walking.next(&mut blocks)?
+            {
+                left -= 1;
+                if !seen.insert(id) {
+                    continue;
+                }
+                let score = ranker.score(&walking.measure(&mut blocks, id)?);
+                if best.takes(score, id.cast_unsigned()) && is_within(id)? {
+                    best.add(score, id.cast_unsigned());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read(
+    db: &Connection,
+    sessions: &mut HashMap<i64, Option<StoredSession>>,
+    reach: &Reach,
+    filter: &SearchFilter,
+    entry: Compared,
+) -> Result<Option<(SessionId, EntryRecord)>, Fault> {
+    let Some(session) =
+        known(sessions, db, entry.session)?.filter(|session| reach.contains(session))
+    else {
+        return Ok(None);
+    };
+    let damaged = || super::entry::damaged(session, entry.seq.cast_unsigned());
+    let record = entry.stored.and_then(|stored| stored.checked(session)).ok_or_else(damaged)?;
+    let is_wanted = filter.accepts(&record.entry.form, &record.entry.raw, record.entry.at_ms);
+    Ok(is_wanted.then_some((session.id, record)))
+}
+
+/// The newest entries, which are not in the index yet.
+struct Tail {
+    texts: Texts,
+    /// The id and the row of the session of each.
+    entries: Vec<(i64, i64)>,
+    records: Vec<EntryRecord>,
+    sessions: HashMap<i64, StoredSession>,
+    is_partial: bool,
+}
+
+impl Tail {
+    fn read(db: &Connection, indexed: i64) -> Result<Self, Fault> {
+        let mut high = index::newest(db)?;
+        let mut sessions = HashMap::new();
+        let mut found: Vec<(i64, i64, EntryRecord)> = Vec::new();
+        let mut left = VAIN_MAX;
+        while high > indexed && left > 0 {
+            let page = page(db, indexed, high)?;
+            high = page.last().map_or(indexed, |oldest| oldest.id - 1);
+            for entry in page.into_iter().take(left) {
+                left -= 1;
+                let (id, of) = (entry.id, entry.session);
+                // A damaged entry has no words; searching for it elsewhere reports it.
+                let Some(session) = known(&mut sessions, db, of)? else { continue };
+                let record = entry.stored.and_then(|stored| stored.checked(session));
+                found.extend(record.map(|record| (id, of, record)));
+            }
+        }
+        found.reverse();
+        let mut tail = Self {
+            texts: Texts::default(),
+            entries: Vec::new(),
+            records: Vec::new(),
+            sessions: sessions.into_iter().filter_map(|(row, of)| Some((row, of?))).collect(),
+            is_partial: high > indexed,
+        };
+        for (id, session, record) in found {
+            tail.texts.add(&record.text);
+            tail.entries.push((id, session));
+            tail.records.push(record);
+        }
+        Ok(tail)
+    }
+
+    fn score(&self, reach: &Reach, wanted: &BestQuery, best: &mut Best) {
+        let is_wanted = |number: usize| {
+            let entry = &self.records[number].entry;
+            reach.contains(&self.sessions[&self.entries[number].1])
+                && wanted.filter.accepts(&entry.form, &entry.raw, entry.at_ms)
+        };
+        for (number, measure) in self.texts.walked(&wanted.ranker, wanted.limit, is_wanted) {
+            best.add(wanted.ranker.score(&measure), self.entries[number].0.cast_unsigned());
+        }
+    }
+}

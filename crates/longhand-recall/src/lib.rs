@@ -1,0 +1,36 @@
+//! What search calls a word, what a query asks for, and which entries fit it best.
+//!
+//! Pure: storage tells which terms it has and how often entries have them; all that is decided about them is decided
+//! here, so that every storage finds the same in the same order.
+
+mod best;
+mod expansion;
+mod filler;
+#[cfg(test)]
+mod laws;
+mod order;
+mod passage;
+mod query;
+mod question;
+mod rank;
+mod snippet;
+mod spelling;
+mod stem;
+mod terms;
+mod texts;
+mod vocabulary;
+mod walk;
+mod words;
+
+pub use best::Best;
+pub use expansion::Expansion;
+pub use order::{PlacedEntry, ReadEntry};
+pub use query::{Needle, Query, Strictness};
+pub use question::Question;
+pub use rank::{FoundTerm, Measure, RankedTerm, Ranker, Totals};
+pub use snippet::snippet;
+pub use terms::{is_opaque, term, term_beginning};
+pub use texts::{PLACES_OF_ENTRY_MAX, Texts};
+pub use vocabulary::{KnownTerm, SoughtTerms, TermRange};
+pub use walk::Walk;
+pub use words::{Folded, Word, fold};
