@@ -298,6 +298,17 @@ pub enum Reference {
     },
 }
 
+impl Reference {
+    /// The session that has it.
+    pub fn session(&self) -> SessionId {
+        match self {
+            Self::Part { session, .. }
+            | Self::Fold { session, .. }
+            | Self::Variant { session, .. } => *session,
+        }
+    }
+}
+
 /// A line of the request log; all of it is kept as given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestRecord {

@@ -2,6 +2,7 @@
 
 mod archive;
 mod files;
+mod mcp;
 mod replay;
 mod run;
 mod search;
@@ -16,6 +17,7 @@ use longhand_meter::MeterSpec;
 
 pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs};
+pub(crate) use self::mcp::{McpArgs, McpReach};
 pub(crate) use self::replay::ReplayArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use self::run::LaunchArgs;
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Launch(LaunchArgs),
+    /// Let an agent search and read the archive, as an MCP server
+    Mcp(McpArgs),
     /// Show what was sent, cached and saved, and what it cost
     Usage(UsageArgs),
     /// Show every setting and path, and test the archive and every model
@@ -239,7 +243,7 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: clap_complete::Shell,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct ArchiveArgs {
     /// The archive file [default: ~/.local/share/longhand/archive.db; `longhand doctor` prints the path]
     #[arg(long, value_name = "PATH")]

@@ -17,6 +17,7 @@ mod inspect;
 mod ls;
 mod manage;
 mod map;
+mod mcp;
 mod models;
 mod names;
 mod output;
@@ -90,6 +91,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         #[cfg(target_os = "linux")]
         Command::Launch(args) => run::launch(&args),
+        Command::Mcp(args) => mcp::run(&args),
         Command::Usage(args) => usage::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Trust(args) => trust::run(&args),

@@ -110,6 +110,9 @@ fn settings(args: &RunArgs, agent: &str, secret: &str, warn: LogSink) -> Result<
             _ => RecallTool::BesideOthers,
         },
         session: args.name.clone(),
+        project: std::env::current_dir()
+            .map(|folder| folder.display().to_string())
+            .unwrap_or_default(),
         agent: Some(agent.to_owned()),
         warn: Some(warn),
         ..Settings::new(archive)

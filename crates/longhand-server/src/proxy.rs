@@ -156,7 +156,8 @@ impl Shared {
         let archive = Arc::clone(&settings.archive);
         let limits = ArchivistLimits::of(&settings);
         let archivist = Archivist::start(Arc::clone(&archive), limits, Arc::clone(&metrics))?;
-        let archived = Store::new(archive, archivist, Arc::clone(&metrics));
+        let archived =
+            Store::new(archive, archivist, Arc::clone(&metrics), settings.project.clone());
         let forgetful = Arc::new(Store::forgetful()?);
         let redaction = Redaction::new(settings.redactor.as_ref());
         let knowledge = Arc::new(ModelKnowledge::new(&settings));

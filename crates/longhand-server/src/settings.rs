@@ -63,6 +63,8 @@ pub struct Settings {
     pub miner: Miner,
     /// What models cost.
     pub prices: Prices,
+    /// The folder that clients work in; new sessions are of this project. Empty if it is not known.
+    pub project: String,
     /// Where models are offered a tool that brings back what a window left out.
     pub recall_tool: RecallTool,
     /// Where every message is kept.
@@ -130,6 +132,7 @@ impl Settings {
             summarisers: vec![Arc::new(Extractive)],
             miner: Miner::default(),
             prices: Prices::default(),
+            project: String::new(),
             recall_tool: RecallTool::Never,
             archive,
             no_archive: false,

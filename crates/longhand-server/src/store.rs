@@ -48,6 +48,8 @@ const UNREAD: &str = "(passed on unread)";
 /// The sessions of one archive.
 pub(crate) struct Store {
     archive: Arc<dyn Archive>,
+    /// The folder that clients work in, if it is known.
+    pub(crate) project: String,
     archivist: Archivist,
     metrics: Arc<Metrics>,
     index: Mutex<SessionIndex>,
@@ -84,9 +86,10 @@ impl Store {
         archive: Arc<dyn Archive>,
         archivist: Archivist,
         metrics: Arc<Metrics>,
+        project: String,
     ) -> Self {
         let (index, admitted) = (Mutex::default(), AtomicUsize::new(0));
-        Self { archive, archivist, metrics, index, forgets: false, admitted }
+        Self { archive, archivist, metrics, project, index, forgets: false, admitted }
     }
 
     /// A store for conversations that are left out of the archive: all of it is in memory.
@@ -101,7 +104,7 @@ impl Store {
             farewell: Duration::ZERO,
         };
         let archivist = Archivist::start(Arc::clone(&archive), limits, Arc::clone(&metrics))?;
-        Ok(Self { forgets: true, ..Self::new(archive, archivist, metrics) })
+        Ok(Self { forgets: true, ..Self::new(archive, archivist, metrics, String::new()) })
     }
 
     /// Drops the sessions that were unused for longest, if all take too much memory.

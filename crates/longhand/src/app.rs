@@ -77,17 +77,37 @@ pub struct App {
     archive: Arc<dyn Archive>,
     /// Whose sessions it sees; `None` for all.
     owner: Option<Owner>,
+    /// Which of these it sees.
+    reach: Reach,
+}
+
+/// Which sessions an [`App`] sees.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// All of them.
+    #[default]
+    All,
+    /// Those of a project: a folder, or the end of its path.
+    Project(String),
+    /// One conversation, by the name or id of one of its sessions.
+    Session(String),
 }
 
 impl App {
     /// Sees all sessions: whoever can open an archive may read all of it.
     pub fn new(archive: Arc<dyn Archive>) -> Self {
-        Self { archive, owner: None }
+        Self { archive, owner: None, reach: Reach::All }
     }
 
     /// Sees the sessions of one owner alone, for a server that answers several.
     pub fn of_owner(archive: Arc<dyn Archive>, owner: Owner) -> Self {
-        Self { archive, owner: Some(owner) }
+        Self { archive, owner: Some(owner), reach: Reach::All }
+    }
+
+    /// Sees no other sessions than these: nothing else is listed, found or opened.
+    #[must_use]
+    pub fn within(self, reach: Reach) -> Self {
+        Self { reach, ..self }
     }
 
     /// The archive that is asked.

@@ -13,6 +13,7 @@ mod expand;
 mod found;
 #[cfg(unix)]
 mod hostile;
+mod mcp;
 mod models;
 #[cfg(unix)]
 mod names;

@@ -125,6 +125,15 @@ fn a_conversation_without_a_name_is_found_again() {
     }
     let listed = folder.run("ls --archive a.db --json").json();
     assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    // Where it was run, and by what, is known.
+    for (filter, expected) in [
+        (format!("--project {}", folder.path("").display()), 0),
+        ("--project /nowhere".to_owned(), 1),
+        ("--agent agent".to_owned(), 0),
+    ] {
+        let run = folder.run(&format!("search sentence {filter} --archive a.db"));
+        assert_eq!(run.status, expected, "{filter}: {run:?}");
+    }
     let id = listed[0]["id"].as_str().unwrap();
     let run = folder.run(&format!("show {} --archive a.db", &id[..8]));
     assert_eq!(run.status, 0, "{run:?}");

@@ -7,6 +7,7 @@ use longhand::driver::{
     Computing, LiveSession, PlacedRequest, Purpose, RequestPlace, UnplacedRequest, WindowSource,
 };
 use longhand::{SharedMeter, Tokens};
+use longhand_archive::Origin;
 
 use crate::client::ClientProgram;
 use crate::load::Working;
@@ -54,6 +55,8 @@ pub(crate) async fn admit(
     };
     let session = session.ok_or(PrepareError::NotTheOwner)?;
     let ParsedRequest { unplaced, details } = parsed;
+    let (project, agent) = (store.project.clone(), details.client.agent.clone());
+    let _ = session.origin.set(Origin { project, agent, ..Origin::default() });
     let changes = &details.changes;
     if changes.may_recall {
         let offers_recall = store.offers_recall(&session).await;

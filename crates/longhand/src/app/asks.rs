@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use longhand_archive::{
-    Entry, Page, RequestRecord, Scope, SessionFilter, SessionId, SessionInfo, UsageLine, wait,
+    Entry, Owner, Page, RequestRecord, Scope, SessionFilter, SessionId, SessionInfo, UsageLine,
+    wait,
 };
 use longhand_core::{Handle, Seq};
 
 use super::list::SHORT_ID_DIGITS;
-use super::{App, AppError};
+use super::{Access, App, AppError, Reach};
 use crate::unread::{self, UnreadAnswer};
 
 /// The least digits of an id that say which one is meant.
@@ -17,21 +18,68 @@ const ID_DIGITS_MIN: usize = 4;
 /// How many of the first entries are looked through for the user's words.
 const OPENING_ENTRIES: u64 = 12;
 
+/// Which sessions an app sees, looked up.
+pub(super) struct Sight {
+    owner: Option<Owner>,
+    project: Option<String>,
+    conversation: Option<HashSet<SessionId>>,
+}
+
+impl Sight {
+    pub(super) fn includes(&self, info: &SessionInfo) -> bool {
+        let is_of_project =
+            |project: &String| super::search::is_project(&info.origin.project, project);
+        self.owner.is_none_or(|owner| owner == info.owner)
+            && self.project.as_ref().is_none_or(is_of_project)
+            && self.conversation.as_ref().is_none_or(|sessions| sessions.contains(&info.id))
+    }
+}
+
 impl App {
     /// All sessions, those used last first.
     pub(super) fn all_sessions(&self) -> Result<Vec<SessionInfo>, AppError> {
-        Ok(self.archive.sessions(self.owner, Page::ALL)?.items)
+        let mut sessions = self.archive.sessions(self.owner, Page::ALL)?.items;
+        let sight = self.sight()?;
+        sessions.retain(|info| sight.includes(info));
+        Ok(sessions)
+    }
+
+    /// Whether it sees all sessions of the archive.
+    pub(super) fn sees_all(&self) -> bool {
+        self.owner.is_none() && self.reach == Reach::All
+    }
+
+    /// Which sessions it sees.
+    pub(super) fn sight(&self) -> Result<Sight, AppError> {
+        let conversation = match &self.reach {
+            Reach::Session(name) => {
+                // The sessions of the conversation are looked for among all.
+                let all = Self { reach: Reach::All, ..self.clone() };
+                let (info, _) = all.look_up(name, Access::Read)?;
+                Some(all.chain_of(&info)?.into_iter().map(|info| info.id).collect())
+            }
+            _ => None,
+        };
+        let project = match &self.reach {
+            Reach::Project(project) => Some(project.clone()),
+            _ => None,
+        };
+        Ok(Sight { owner: self.owner, project, conversation })
     }
 
     /// Whether there is any session.
     pub(super) fn has_sessions(&self) -> Result<bool, AppError> {
+        if self.reach != Reach::All {
+            return Ok(!self.all_sessions()?.is_empty());
+        }
         Ok(!self.archive.sessions(self.owner, Page::first(1))?.items.is_empty())
     }
 
     /// A session by its whole id.
     pub(super) fn session_of(&self, id: SessionId) -> Result<Option<SessionInfo>, AppError> {
         let found = self.archive.session(id)?;
-        Ok(found.filter(|info| self.owner.is_none_or(|owner| owner == info.owner)))
+        let sight = self.sight()?;
+        Ok(found.filter(|info| sight.includes(info)))
     }
 
     /// The sessions with exactly this name or short id.
@@ -66,14 +114,15 @@ impl App {
 
     pub(super) fn listed_by(&self, filter: SessionFilter) -> Result<Vec<SessionInfo>, AppError> {
         let mut sessions = wait(self.archive.list_sessions(filter, Page::ALL))?.items;
-        sessions.retain(|info| self.owner.is_none_or(|owner| owner == info.owner));
+        let sight = self.sight()?;
+        sessions.retain(|info| sight.includes(info));
         Ok(sessions)
     }
 
     /// What requests took, by session, day and model.
     pub(super) fn usage_lines(&self) -> Result<Vec<UsageLine>, AppError> {
         let mut lines = wait(self.archive.usage(i64::MIN))?;
-        if self.owner.is_some() {
+        if !self.sees_all() {
             let sessions = self.all_sessions()?;
             let ids: HashSet<SessionId> = sessions.iter().map(|info| info.id).collect();
             lines.retain(|line| ids.contains(&line.session));
@@ -121,10 +170,7 @@ impl App {
 
     /// The answer that could not be read and has this handle.
     pub(super) fn unread_answer(&self, handle: Handle) -> Result<Option<UnreadAnswer>, AppError> {
-        let may_open = |session| match self.owner {
-            Some(_) => matches!(self.session_of(session), Ok(Some(_))),
-            None => true,
-        };
+        let may_open = |session| self.sees_all() || matches!(self.session_of(session), Ok(Some(_)));
         Ok(unread::open_among(&*self.archive, handle, may_open)?)
     }
 }

@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use longhand_archive::ask::RoundEntries;
-use longhand_archive::{Entry, Scope};
+use longhand_archive::{Entry, Scope, ask, wait};
 use longhand_core::{Handle, Original};
 use longhand_dialect::Conversation;
 use regex::RegexBuilder;
 use serde::{Deserialize, Serialize};
 
 use super::search::{REGEX_BYTES_MAX, entry_handle};
-use super::{Access, App, AppError};
+use super::{Access, App, AppError, Reach};
 use crate::unread::UnreadContent;
 use crate::{readable, recall};
 
@@ -158,6 +158,12 @@ impl App {
             Some(name) => Scope::Session(self.look_up(name, Access::Read)?.0.id),
             None => self.scope(),
         };
+        if self.reach != Reach::All
+            && let Some(found) = wait(ask::reference(&*self.archive, &scope, handle))?
+            && self.session_of(found.session())?.is_none()
+        {
+            return Err(AppError::UnknownHandle(handle.to_string()));
+        }
         if let Some(round) = request.round
             && let Some(found) = recall::open_round(&*self.archive, &scope, handle, round)?
         {

@@ -51,8 +51,9 @@ impl App {
         while found.items.len() < page.limit {
             let limit = page.limit - found.items.len();
             let sessions = self.archive.sessions(self.owner, Page { after: found.next, limit })?;
+            let sight = self.sight()?;
             for info in sessions.items.into_iter().filter(is_listed) {
-                if seen.contains(&info.id) {
+                if !sight.includes(&info) || seen.contains(&info.id) {
                     continue;
                 }
                 let kin = self.kin(&info)?;

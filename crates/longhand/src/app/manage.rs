@@ -183,7 +183,7 @@ impl App {
         let is_seen = |id: SessionId| sessions.iter().any(|info| info.id == id);
         let damage: Vec<DamageLine> = damage
             .iter()
-            .filter(|damage| self.owner.is_none() || damage.session.is_none_or(is_seen))
+            .filter(|damage| self.sees_all() || damage.session.is_none_or(is_seen))
             .map(|damage| DamageLine {
                 session: damage.session.map(|id| id.to_string()),
                 what: damage.to_string(),

@@ -11,7 +11,7 @@ use longhand_core::{Part, Role};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-use super::{Access, App, AppError, Timestamp};
+use super::{Access, App, AppError, Reach, Timestamp};
 use crate::recall;
 
 /// The most characters of a session's first words beside what was found in it.
@@ -241,7 +241,10 @@ impl App {
                 let (info, _) = self.look_up(name, Access::Read)?;
                 self.chain_of(&info)?
             }
-            None if request.project.is_none() && request.agent.is_none() => {
+            None if request.project.is_none()
+                && request.agent.is_none()
+                && self.reach == Reach::All =>
+            {
                 return Ok(vec![self.scope()]);
             }
             None => self.all_sessions()?,
@@ -392,7 +395,7 @@ impl App {
         count: u64,
     ) -> Result<Vec<ContextEntry>, AppError> {
         let count = count.min(CONTEXT_MAX);
-        let Some(info) = self.archive.session(session)?.filter(|_| count > 0) else {
+        let Some(info) = self.session_of(session)?.filter(|_| count > 0) else {
             return Ok(Vec::new());
         };
         let around = seq.saturating_sub(count)..(seq + count + 1).min(info.entries);
@@ -418,7 +421,7 @@ pub(super) fn entry_handle(id: &str, entries: Range<u64>) -> String {
 }
 
 /// Whether a folder is the one that is wanted, is inside of it, or has that name.
-fn is_project(project: &str, wanted: &str) -> bool {
+pub(super) fn is_project(project: &str, wanted: &str) -> bool {
     let (project, wanted) = (project.trim_end_matches('/'), wanted.trim_end_matches('/'));
     let is_inside = |rest: &str| rest.is_empty() || rest.starts_with('/');
     let ends_so = project.strip_suffix(wanted).is_some_and(|rest| rest.ends_with('/'));

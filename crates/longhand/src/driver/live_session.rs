@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use longhand_archive::{
-    Archive, ArchiveError, Conflict, Entry, FoldStates, LoggedBatch, NewBatch, Owner, SessionId,
-    unsound,
+    Archive, ArchiveError, Conflict, Entry, FoldStates, LoggedBatch, NewBatch, Origin, Owner,
+    SessionId, unsound,
 };
 use longhand_core::session::{Trail, Version};
 use longhand_core::{Link, Message, Seq};
@@ -44,6 +44,8 @@ pub struct LiveSession {
     /// Whether its requests offer the recall tool, once that is decided: a change in the middle would void all that the
     /// provider has cached of it.
     pub offers_recall: OnceLock<bool>,
+    /// Where it comes from, if it is new.
+    pub origin: OnceLock<Origin>,
     memory: Mutex<SessionMemory>,
     /// Held while a window is planned, so that no two plans start from the same window.
     planning: tokio::sync::Mutex<()>,
@@ -74,6 +76,7 @@ impl LiveSession {
             continues,
             group,
             offers_recall: OnceLock::new(),
+            origin: OnceLock::new(),
             memory: Mutex::new(SessionMemory::new(owner)),
             planning: tokio::sync::Mutex::default(),
             doubts: AtomicU64::new(1),

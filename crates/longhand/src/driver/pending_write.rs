@@ -423,7 +423,7 @@ impl PendingMessages {
             group: session.group,
             begun_ms: at_ms,
             opening: opening(self.all()),
-            ..NewSession::default()
+            origin: session.origin.get().cloned().unwrap_or_default(),
         }
     }
 

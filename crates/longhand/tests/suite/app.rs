@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use longhand::app::{
     Access, App, AppError, ExpandRequest, FoundBy, FoundEntry, ImportOutcome, ImportReport,
-    ImportRequest, ListRequest, ListedSession, LogLine, SearchRequest, SessionPage, SessionView,
-    Timestamp, UsageBy, UsageReport, UsageRequest, ViewSettings,
+    ImportRequest, ListRequest, ListedSession, LogLine, Reach, SearchRequest, SessionPage,
+    SessionView, Timestamp, UsageBy, UsageReport, UsageRequest, ViewSettings,
 };
-use longhand::archive::{After, NewSession, RequestRecord};
+use longhand::archive::{After, NewSession, Origin, RequestRecord};
 use longhand::{
     Archive, MemoryArchive, Owner, Prompt, Round, Session, SessionId, SessionSettings,
     SqliteArchive, Tokens,
@@ -355,4 +355,41 @@ fn trying_out_an_archive_looks_at_the_newest_sessions_only() {
     let health = app.try_out("tried", DAY_MS).unwrap();
     assert_eq!((health.sessions, health.rounds, health.has_more), (1_000, 1_000, true));
     assert_eq!(app.verify(None).unwrap().sessions, 1_001);
+}
+
+#[test]
+fn nothing_is_seen_beyond_a_reach() {
+    for (archive, _folder) in archives() {
+        let of = |reach: Reach| App::of_owner(Arc::clone(&archive), Owner::LOCAL).within(reach);
+        let all = of(Reach::All);
+        let window = all.show("demo", &ViewSettings::default()).unwrap().summary.unwrap();
+        let (at, _) = window.match_indices("h:").next().unwrap();
+        let handle = &window[at..at + 14];
+        let hit = all.search(&SearchRequest::of("server-3")).unwrap().remove(0);
+        let origin = Origin { project: "/work/app".to_owned(), ..Origin::default() };
+        spoken(&*archive, "app", NewSession { origin, ..NewSession::default() });
+        assert!(all.expand(&ExpandRequest::of(handle)).is_ok());
+        for reach in [
+            Reach::Project("/work/app".to_owned()),
+            Reach::Project("app".to_owned()),
+            Reach::Session("app".to_owned()),
+        ] {
+            let app = of(reach.clone());
+            let listed = app.sessions(&ListRequest::default()).unwrap().items;
+            let names: Vec<&str> = listed.iter().map(|session| session.name.as_str()).collect();
+            assert_eq!(names, ["app"], "{reach:?}");
+            for handle in [handle, &hit.handle, "demo"] {
+                assert!(app.expand(&ExpandRequest::of(handle)).is_err(), "{reach:?} {handle}");
+            }
+            let found = app.search(&SearchRequest::of("server-3 port")).unwrap();
+            assert!(found.iter().all(|found| found.session == "app"), "{reach:?} {found:?}");
+            assert!(app.show("demo", &ViewSettings::default()).is_err());
+            assert!(app.pin("demo", 0, true).is_err());
+            assert!(app.usage(&UsageRequest::default(), &|_, _| None).unwrap().rows.is_empty());
+        }
+        // One that is not there shows nothing, and not everything.
+        assert!(of(Reach::Session("nobody".to_owned())).sessions(&ListRequest::default()).is_err());
+        let nowhere = of(Reach::Project("/nowhere".to_owned()));
+        assert!(nowhere.sessions(&ListRequest::default()).unwrap().items.is_empty());
+    }
 }
