@@ -79,8 +79,13 @@ impl Expansion {
         let terms_max = (TERMS_MAX / self.known.len().max(1)).clamp(1, TERMS_OF_WORD_MAX);
         let mut words = Vec::new();
         let mut terms = Vec::new();
+        let is_told = |(word, known): (&AskedWord, &Vec<_>)| {
+            word.kind != WordKind::Filler && !known.is_empty()
+        };
+        // What most sentences have tells little and costs most.
+        let is_told = self.question.words.iter().zip(&self.known).any(is_told);
         for (at, (word, mut known)) in self.question.words.iter().zip(self.known).enumerate() {
-            known.truncate(terms_max);
+            known.truncate(if word.kind == WordKind::Filler && is_told { 0 } else { terms_max });
             words.push(RankedWord::new(word, &known, totals));
             terms.extend(known.into_iter().map(|(known, weight)| RankedTerm {
                 term: known.term,
