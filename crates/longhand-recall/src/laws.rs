@@ -94,7 +94,7 @@ fn a_hostile_query_is_bounded() {
             texts.add(text);
         }
         let ranker = ranker(&texts, &query);
-        assert!(ranker.terms().len() <= 96);
+        assert!(ranker.terms().len() <= 64);
         assert!(ranker.walks(20).len() <= 8);
     }
 }

@@ -112,6 +112,8 @@ struct Reader {
     /// The word before, and whether it belongs to the same token.
     before: Option<usize>,
     is_joined: bool,
+    /// Whether the token is a name, a path or the like.
+    is_name: bool,
     is_quoted: bool,
     phrase: Vec<usize>,
 }
@@ -127,8 +129,11 @@ impl Reader {
         let trimmed = token.trim_end();
         let is_prefix = trimmed.ends_with('*');
         self.is_joined = false;
+        let words = || folded.words_of(start..start + token.len());
+        let parts: usize = words().map(|word| word.parts().count().max(1)).sum();
+        self.is_name = parts > 1 && !token.contains(['\'', '’']);
         let mut last = None;
-        for word in folded.words_of(start..start + token.len()) {
+        for word in words() {
             let parts: Vec<&str> = word.parts().map(|(_, part)| part).collect();
             if parts.is_empty() {
                 last = self.word(word.text, None);
@@ -148,7 +153,7 @@ impl Reader {
     /// Adds a word and its link to the word before.
     fn word(&mut self, text: &str, kind: Option<WordKind>) -> Option<usize> {
         let kind = match kind.unwrap_or_else(|| kind_of(text)) {
-            WordKind::Filler if self.is_quoted => WordKind::Content,
+            WordKind::Filler if self.is_quoted || self.is_name => WordKind::Content,
             kind => kind,
         };
         let words = &mut self.question.words;
