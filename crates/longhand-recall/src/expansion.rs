@@ -5,9 +5,11 @@ use crate::rank::{RankedTerm, RankedWord, Ranker, Totals};
 use crate::vocabulary::{KnownTerm, SoughtTerms};
 
 /// So many terms of a word are looked for: the surest, and of these the shortest.
-const TERMS_OF_WORD_MAX: usize = 12;
+const TERMS_OF_WORD_MAX: usize = 8;
 /// So many terms of a query are looked for.
-const TERMS_MAX: usize = 96;
+const TERMS_MAX: usize = 64;
+/// Words that most sentences have are looked for beside others if no more entries have them.
+const FILLER_ENTRIES_MAX: u64 = 2_048;
 /// With so few entries, a word may be a slip.
 const RARE_ENTRIES: u64 = 2;
 /// A rare word with so many letters counts as a slip if another one that looks like it has so many times its entries.
@@ -79,8 +81,15 @@ impl Expansion {
         let terms_max = (TERMS_MAX / self.known.len().max(1)).clamp(1, TERMS_OF_WORD_MAX);
         let mut words = Vec::new();
         let mut terms = Vec::new();
+        let is_told = |(word, known): (&AskedWord, &Vec<_>)| {
+            word.kind != WordKind::Filler && !known.is_empty()
+        };
+        // What most sentences have tells little and costs most.
+        let is_told = self.question.words.iter().zip(&self.known).any(is_told);
         for (at, (word, mut known)) in self.question.words.iter().zip(self.known).enumerate() {
-            known.truncate(terms_max);
+            let entries: u64 = known.iter().map(|(known, _)| known.entries).sum();
+            let is_dear = word.kind == WordKind::Filler && entries > FILLER_ENTRIES_MAX;
+            known.truncate(if is_dear && is_told { 0 } else { terms_max });
             words.push(RankedWord::new(word, &known, totals));
             terms.extend(known.into_iter().map(|(known, weight)| RankedTerm {
                 term: known.term,

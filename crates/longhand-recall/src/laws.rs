@@ -51,7 +51,7 @@ fn words(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<&'static st
 }
 
 proptest! {
-    /// Beside a text with some words of a query, the same text with one more of them ranks higher.
+    /// Beside a text with some words of a query, a newer one with one more of them comes first.
     #[test]
     fn more_words_of_the_query_never_rank_lower(asked in words(1..6), filling in 0..20_usize) {
         let query = asked.join(" ");
@@ -59,8 +59,8 @@ proptest! {
         let has = asked[1..].join(" ");
         let less = format!("{}straw {has}", hay(filling));
         let more = format!("{}{} {has}", hay(filling), asked[0]);
-        let found = found(&[more.clone(), less.clone()], &query);
-        prop_assert_eq!(found.first(), Some(&0), "{} in {} and {}", query, more, less);
+        let found = found(&[less.clone(), more.clone()], &query);
+        prop_assert_eq!(found.first(), Some(&1), "{} in {} and {}", query, more, less);
     }
 
     /// Never nothing while something has a word of the query.
@@ -94,7 +94,7 @@ fn a_hostile_query_is_bounded() {
             texts.add(text);
         }
         let ranker = ranker(&texts, &query);
-        assert!(ranker.terms().len() <= 96);
+        assert!(ranker.terms().len() <= 64);
         assert!(ranker.walks(20).len() <= 8);
     }
 }

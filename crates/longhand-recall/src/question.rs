@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::filler;
+use crate::vocabulary::INSIDE_BYTES_MIN;
 use crate::words::{Folded, is_alone};
 
 /// How many words of a query count.
@@ -86,6 +87,18 @@ impl Question {
         reader.finish(&folded.text)
     }
 
+    /// Whether what has none of its words cannot have it inside of others either.
+    pub fn is_looked_for_inside(&self) -> bool {
+        let may_be_id = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        !self.words.is_empty()
+            && self.words.iter().all(|word| {
+                word.kind == WordKind::Content
+                    && !word.is_quoted
+                    && word.text.len() >= INSIDE_BYTES_MIN
+                    && !word.text.bytes().all(may_be_id)
+            })
+    }
+
     /// Whether it has no word at all.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
@@ -99,6 +112,8 @@ struct Reader {
     /// The word before, and whether it belongs to the same token.
     before: Option<usize>,
     is_joined: bool,
+    /// Whether the token is a name, a path or the like.
+    is_name: bool,
     is_quoted: bool,
     phrase: Vec<usize>,
 }
@@ -114,8 +129,11 @@ impl Reader {
         let trimmed = token.trim_end();
         let is_prefix = trimmed.ends_with('*');
         self.is_joined = false;
+        let words = || folded.words_of(start..start + token.len());
+        let parts: usize = words().map(|word| word.parts().count().max(1)).sum();
+        self.is_name = parts > 1 && !token.contains(['\'', '’']);
         let mut last = None;
-        for word in folded.words_of(start..start + token.len()) {
+        for word in words() {
             let parts: Vec<&str> = word.parts().map(|(_, part)| part).collect();
             if parts.is_empty() {
                 last = self.word(word.text, None);
@@ -134,7 +152,10 @@ impl Reader {
 
     /// Adds a word and its link to the word before.
     fn word(&mut self, text: &str, kind: Option<WordKind>) -> Option<usize> {
-        let kind = kind.unwrap_or_else(|| kind_of(text));
+        let kind = match kind.unwrap_or_else(|| kind_of(text)) {
+            WordKind::Filler if self.is_quoted || self.is_name => WordKind::Content,
+            kind => kind,
+        };
         let words = &mut self.question.words;
         let at = match self.known.get(text) {
             Some(at) => *at,

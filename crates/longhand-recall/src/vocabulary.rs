@@ -16,7 +16,7 @@ const TWO_SLIPS: f32 = 0.5;
 
 /// A word goes on in another one, or stands inside of it, only if it has so many letters.
 const LONGER_BYTES_MIN: usize = 4;
-const INSIDE_BYTES_MIN: usize = 4;
+pub(crate) const INSIDE_BYTES_MIN: usize = 4;
 /// The beginning of an id has so many letters, with a digit.
 const ID_BYTES_MIN: usize = 5;
 /// So many terms of a segment are counted.
@@ -54,8 +54,8 @@ pub enum TermRange<'s> {
     Beginning(&'s str),
     /// Those that begin so, opaque ones too.
     IdBeginning(&'s str),
-    /// All that are not opaque.
-    All,
+    /// Those that have this inside and are not opaque.
+    Inside(&'s str),
 }
 
 /// A term of a vocabulary.
@@ -99,7 +99,12 @@ impl SoughtTerms {
         let itself = TermRange::Term(&self.word);
         let beginning = match self.reach {
             Reach::Exact => return vec![itself],
-            Reach::Similar => return vec![TermRange::All],
+            Reach::Similar => {
+                let first = self.word.chars().next().map_or(0, char::len_utf8);
+                let inside = self.is_inside_sought().then_some(TermRange::Inside(&self.word));
+                let slips = TermRange::Beginning(&self.word[..first]);
+                return inside.into_iter().chain([slips]).collect();
+            }
             Reach::Prefix => &self.word,
             Reach::Forms => match &self.stem {
                 Some(stem) => stem.beginning(),
@@ -127,6 +132,10 @@ impl SoughtTerms {
         terms.dedup();
         terms.truncate(KEPT_MAX);
         terms
+    }
+
+    fn is_inside_sought(&self) -> bool {
+        self.reach == Reach::Similar && self.word.len() >= INSIDE_BYTES_MIN
     }
 
     /// Whether it may be the beginning of an id or a hash that somebody copied.
@@ -174,16 +183,19 @@ impl SoughtTerms {
         }
         let max = slips_max(self.letters.len());
         // Most words of a vocabulary are ruled out by their letters, which is much faster.
-        if max > 0 && (self.mask ^ letter_mask(term)).count_ones() as usize <= 2 * max {
+        // Hardly anybody slips in the first letter.
+        if max > 0
+            && self.letters.first().is_some_and(|first| term.starts_with(*first))
+            && (self.mask ^ letter_mask(term)).count_ones() as usize <= 2 * max
+        {
             let other: Vec<char> = term.chars().take(self.letters.len() + max + 1).collect();
             match slips(&self.letters, &other, max) {
                 Some(0 | 1) => return Some(ONE_SLIP),
-                // Few slip twice, and hardly anybody in the first letter.
-                Some(_) if term.starts_with(self.letters[0]) => return Some(TWO_SLIPS),
+                Some(_) => return Some(TWO_SLIPS),
                 _ => {}
             }
         }
-        let is_inside = self.word.len() >= INSIDE_BYTES_MIN
+        let is_inside = self.is_inside_sought()
             && memchr::memmem::find(term.as_bytes(), self.word.as_bytes()).is_some();
         is_inside.then_some(INSIDE)
     }
@@ -212,7 +224,7 @@ mod tests {
                 TermRange::Term(other) => term == other,
                 TermRange::Beginning(beginning) => term.starts_with(beginning) && !is_opaque(term),
                 TermRange::IdBeginning(beginning) => term.starts_with(beginning),
-                TermRange::All => !is_opaque(term),
+                TermRange::Inside(word) => term.contains(word) && !is_opaque(term),
             })
         };
         for term in &known {

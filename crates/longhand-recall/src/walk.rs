@@ -4,11 +4,11 @@ use crate::question::WordKind;
 use crate::rank::Ranker;
 
 /// So many entries of a walk are scored.
-const ENTRIES_MAX: usize = 4_096;
+const ENTRIES_MAX: usize = 2_048;
 /// So many if the words are all frequent, or the rarest are left out.
-const ENTRIES_OF_FREQUENT_MAX: usize = 1_024;
+const ENTRIES_OF_FREQUENT_MAX: usize = 512;
 /// How far back entries are looked for that have frequent words only.
-const SPAN_OF_FREQUENT_MAX: u64 = 1 << 17;
+const SPAN_OF_FREQUENT_MAX: u64 = 1 << 15;
 /// Of so many frequent words, one may be missing.
 const FREQUENT_WORDS_MAX: usize = 6;
 

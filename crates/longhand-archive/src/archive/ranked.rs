@@ -50,6 +50,7 @@ pub async fn ranked<S: Storage + ?Sized>(
     };
     let question = Question::parse(query);
     let is_blank = query.trim().is_empty();
+    let is_looked_for_inside = question.is_looked_for_inside();
     let mut found = RankedFound::default();
     if is_blank || !question.is_empty() {
         let ranker = Arc::new(ranker(storage, &within, question).await?);
@@ -63,7 +64,7 @@ pub async fn ranked<S: Storage + ?Sized>(
             return Err(ledger_damage(damage));
         }
     }
-    if found.hits.is_empty() && !is_blank {
+    if found.hits.is_empty() && !is_blank && !is_looked_for_inside {
         return literal(storage, scopes, query, filter, limit, &accepts).await;
     }
     Ok(found)

@@ -129,7 +129,7 @@ impl Reach {
         let role = filter.role.map(|role| vec![index::role_mark(role)]);
         Conditions {
             marks: self.marks().into_iter().chain(role).collect(),
-            is_of_sessions: matches!(self, Reach::Sessions(_)),
+            is_narrow: matches!(self, Reach::Sessions(_)) || filter.role.is_some(),
             newest,
             since_ms: filter.since_ms,
             before_ms: filter.before_ms,

@@ -23,8 +23,8 @@ const NEEDLES_MAX: usize = 32;
 pub(in crate::sqlite) struct Conditions {
     /// Terms of which it must have one of each list.
     pub(in crate::sqlite) marks: Vec<Vec<Vec<u8>>>,
-    /// Whether the marks are those of a few sessions.
-    pub(in crate::sqlite) is_of_sessions: bool,
+    /// Whether few entries have the marks, as a rule.
+    pub(in crate::sqlite) is_narrow: bool,
     /// The newest entry that counts.
     pub(in crate::sqlite) newest: i64,
     /// From when to when it was said.

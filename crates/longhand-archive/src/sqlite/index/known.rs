@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use longhand_recall::{KnownTerm, SoughtTerms, TermRange, is_opaque};
+use memchr::memmem::Finder;
 
 use super::block::mark;
 use super::cursor::Cursor;
@@ -120,7 +121,7 @@ fn terms(
             TermRange::Beginning(beginning) => {
                 each_word(blocks, segment, beginning.as_bytes(), &mut take)?;
             }
-            TermRange::All => each_word(blocks, segment, &[], &mut take)?,
+            TermRange::Inside(word) => each_around(blocks, segment, word, &mut take)?,
             TermRange::IdBeginning(beginning) => {
                 each_term(blocks, segment, beginning.as_bytes(), &mut take)?;
             }
@@ -144,6 +145,33 @@ fn each_word(
             take(term);
         }
     })
+}
+
+/// Goes through the words that have another one inside and are not opaque.
+fn each_around(
+    blocks: &mut Blocks<'_>,
+    segment: &Segment,
+    word: &str,
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<(), Fault> {
+    if segment.vocabulary == 0 {
+        return each_word(blocks, segment, &[], take);
+    }
+    let finder = Finder::new(word);
+    let first = segment.vocabulary_id(0);
+    let mut select =
+        blocks.db.prepare_cached("SELECT data FROM index_block WHERE id >= ?1 AND id < ?2")?;
+    let mut rows = select.query((first, first + segment.vocabulary))?;
+    while let Some(row) = rows.next()? {
+        let words = row.get_ref(0)?.as_blob().map_err(|_| damaged())?;
+        let mut from = 0;
+        while let Some(at) = finder.find(&words[from..]) {
+            let (start, end) = vocabulary::word_at(words, from + at);
+            take(&words[start..end]);
+            from = end;
+        }
+    }
+    Ok(())
 }
 
 /// Goes through the terms that begin so, among their entries: slower, but opaque ones are there, too.

@@ -40,9 +40,7 @@ impl<'s> Walking<'s> {
         conditions: &Conditions,
     ) -> Option<Self> {
         let oldest = match walk.span_max {
-            Some(span) if !conditions.is_of_sessions => {
-                conditions.newest.saturating_sub_unsigned(span)
-            }
+            Some(span) if !conditions.is_narrow => conditions.newest.saturating_sub_unsigned(span),
             _ => i64::MIN,
         };
         if conditions.rule_out(segment) || segment.last < oldest {
