@@ -1,5 +1,6 @@
 //! `longhand mcp`.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -8,7 +9,7 @@ use longhand_mcp::{Settings, serve_stdio};
 use tokio::runtime::Builder;
 
 use crate::args::{McpArgs, McpReach};
-use crate::{CommandOutcome, hint, hinted, store, text};
+use crate::{CommandOutcome, hint, hinted, output, store, text};
 
 /// Where Claude Code tells programs that it starts which session they serve.
 const CLIENT_SESSION: &str = "CLAUDE_CODE_SESSION_ID";
@@ -25,7 +26,15 @@ pub(crate) fn run(args: &McpArgs) -> Result<CommandOutcome> {
     };
     let settings = Settings { open: Arc::new(open), may_write: args.write };
     let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start the server")?.block_on(serve_stdio(settings))?;
+    if std::io::stdin().is_terminal() {
+        output::say(
+            "an MCP client is to speak on standard input; `longhand mcp --help` says how to add it to one",
+        );
+    }
+    let served = runtime.context("cannot start the server")?.block_on(serve_stdio(settings));
+    served.map_err(|error| {
+        hinted(error.to_string(), "a client starts it: `claude mcp add longhand -- longhand mcp`")
+    })?;
     Ok(CommandOutcome::Done)
 }
 

@@ -112,7 +112,8 @@ fn what_was_left_out_can_always_be_brought_back() {
     assert_eq!(folder.read("in.json.orig"), original);
     let window = folder.read("in.json");
     let at = window.find("[longhand stub ").unwrap() + "[longhand stub ".len();
-    let expanded = folder.run(&format!("expand {} --from in.json.orig", &window[at..at + 14]));
+    let expanded =
+        folder.run(&format!("expand {} --raw --from in.json.orig", &window[at..at + 14]));
     assert_eq!(expanded.status, 0, "{expanded:?}");
     assert!(original.contains(&serde_json::to_string(&expanded.stdout).unwrap()), "{expanded:?}");
 

@@ -199,6 +199,7 @@ fn no_command_lets_foreign_text_control_the_terminal() {
         ("trust none", vec!["trust", file]),
         ("ls elsewhere", vec!["show", name, "--archive", &elsewhere]),
         ("serve", vec!["serve", "--upstream", EVIL]),
+        ("mcp", vec!["mcp", "--session", name]),
         ("no command", vec![name]),
         ("no option", vec!["ls", "--\u{202e}evil\u{1b}[2J"]),
         ("no number", vec!["compact", file, "--budget", EVIL]),

@@ -376,7 +376,7 @@ impl App {
             entry: seq,
             round: hit.entry.round,
             role: role.as_str().to_owned(),
-            at: Timestamp(hit.entry.at_ms),
+            at: Timestamp(hit.entry.source_ms.unwrap_or(hit.entry.at_ms)),
             score: (f64::from(hit.score) * 1_000.0).round() / 1_000.0,
             tokens: hit.text.chars().count().div_ceil(CHARS_OF_TOKEN) as u64,
             repeats: hit.repeats,
