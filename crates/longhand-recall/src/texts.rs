@@ -27,6 +27,10 @@ pub struct Texts {
     /// Of each term, the texts that have it, with places.
     terms: FxHashMap<String, Vec<(usize, Places)>>,
     lengths: Vec<u64>,
+    /// Whether no other terms are looked at than those that are known.
+    is_closed: bool,
+    /// Whether it is not noted where terms stand.
+    is_placeless: bool,
 }
 
 impl Places {
@@ -44,6 +48,17 @@ impl Places {
 }
 
 impl Texts {
+    /// Texts of which nothing else is known than where they have the terms of a ranker.
+    pub fn for_ranker(ranker: &Ranker) -> Self {
+        let terms = ranker.terms().iter().map(|wanted| (wanted.term.clone(), Vec::new()));
+        Self { terms: terms.collect(), is_closed: true, ..Self::default() }
+    }
+
+    /// Texts of which it is known what terms they have, but not where.
+    pub fn for_vocabulary() -> Self {
+        Self { is_placeless: true, ..Self::default() }
+    }
+
     /// Adds a text; they are numbered from 0.
     pub fn add(&mut self, text: &str) {
         let number = self.lengths.len();
@@ -62,12 +77,13 @@ impl Texts {
         let term = term(word);
         let known = match self.terms.get_mut(&*term) {
             Some(known) => known,
+            None if self.is_closed => return,
             None => self.terms.entry(term.into_owned()).or_default(),
         };
         if known.last().is_none_or(|(last, _)| *last != number) {
             known.push((number, Places::default()));
         }
-        if let Some((_, places)) = known.last_mut() {
+        if let Some((_, places)) = known.last_mut().filter(|_| !self.is_placeless) {
             places.add(place);
         }
     }

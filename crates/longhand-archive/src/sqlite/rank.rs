@@ -36,21 +36,20 @@ pub(super) fn vocabulary(
         });
     };
     with_index(archive, |db, indexed| {
-        let tail = Tail::read(db, indexed)?;
-        let is_counted = |number: usize| reach.contains(&tail.sessions[&tail.entries[number].1]);
+        let tail = Tail::read(db, indexed, &reach, Texts::for_vocabulary())?;
         let segments = if indexed > 0 { index::live(db)? } else { Vec::new() };
         let mut blocks = Blocks::new(db);
         let marks = reach.marks();
         let mut terms = Vec::new();
         for sought in &wanted.sought {
             let known = index::known(&mut blocks, &segments, sought, marks.as_deref())?;
-            terms.push(joined(known, tail.texts.known(sought, is_counted)));
+            terms.push(joined(known, tail.texts.known(sought, |_| true)));
         }
         let (entries, words) = match &marks {
             None => index::totals(&segments),
             Some(marks) => index::totals_of(&mut blocks, &segments, marks)?,
         };
-        let of_tail = tail.texts.totals(is_counted);
+        let of_tail = tail.texts.totals(|_| true);
         let totals = Totals { entries: entries + of_tail.entries, words: words + of_tail.words };
         Ok(Vocabulary { terms, totals })
     })
@@ -73,9 +72,9 @@ pub(super) fn best(archive: &SqliteFile, wanted: &BestQuery) -> Result<BestEntri
         return Ok(BestEntries::default());
     };
     with_index(archive, |db, indexed| {
-        let tail = Tail::read(db, indexed)?;
+        let tail = Tail::read(db, indexed, &reach, Texts::for_ranker(&wanted.ranker))?;
         let mut best = Best::new(wanted.limit);
-        tail.score(&reach, wanted, &mut best);
+        tail.score(wanted, &mut best);
         if indexed > 0 {
             walk(db, &reach, wanted, indexed, &mut best)?;
         }
@@ -183,21 +182,20 @@ fn read(
     Ok(is_wanted.then_some((session.id, record)))
 }
 
-/// The newest entries, which are not in the index yet.
+/// The newest entries within a reach, which are not in the index yet.
 struct Tail {
     texts: Texts,
-    /// The id and the row of the session of each.
-    entries: Vec<(i64, i64)>,
-    records: Vec<EntryRecord>,
-    sessions: HashMap<i64, StoredSession>,
+    /// The id of each, and what it is.
+    entries: Vec<(i64, EntryRecord)>,
     is_partial: bool,
 }
 
 impl Tail {
-    fn read(db: &Connection, indexed: i64) -> Result<Self, Fault> {
+    /// Reads them, and puts their texts to those.
+    fn read(db: &Connection, indexed: i64, reach: &Reach, mut texts: Texts) -> Result<Self, Fault> {
         let mut high = index::newest(db)?;
         let mut sessions = HashMap::new();
-        let mut found: Vec<(i64, i64, EntryRecord)> = Vec::new();
+        let mut entries: Vec<(i64, EntryRecord)> = Vec::new();
         let mut left = VAIN_MAX;
         while high > indexed && left > 0 {
             let page = page(db, indexed, high)?;
@@ -207,31 +205,23 @@ impl Tail {
                 let (id, of) = (entry.id, entry.session);
                 // A damaged entry has no words; searching for it elsewhere reports it.
                 let Some(session) = known(&mut sessions, db, of)? else { continue };
-                let record = entry.stored.and_then(|stored| stored.checked(session));
-                found.extend(record.map(|record| (id, of, record)));
+                if reach.contains(session) {
+                    let record = entry.stored.and_then(|stored| stored.checked(session));
+                    entries.extend(record.map(|record| (id, record)));
+                }
             }
         }
-        found.reverse();
-        let mut tail = Self {
-            texts: Texts::default(),
-            entries: Vec::new(),
-            records: Vec::new(),
-            sessions: sessions.into_iter().filter_map(|(row, of)| Some((row, of?))).collect(),
-            is_partial: high > indexed,
-        };
-        for (id, session, record) in found {
-            tail.texts.add(&record.text);
-            tail.entries.push((id, session));
-            tail.records.push(record);
+        entries.reverse();
+        for (_, record) in &entries {
+            texts.add(&record.text);
         }
-        Ok(tail)
+        Ok(Self { texts, entries, is_partial: high > indexed })
     }
 
-    fn score(&self, reach: &Reach, wanted: &BestQuery, best: &mut Best) {
+    fn score(&self, wanted: &BestQuery, best: &mut Best) {
         let is_wanted = |number: usize| {
-            let entry = &self.records[number].entry;
-            reach.contains(&self.sessions[&self.entries[number].1])
-                && wanted.filter.accepts(&entry.form, &entry.raw, entry.at_ms)
+            let entry = &self.entries[number].1.entry;
+            wanted.filter.accepts(&entry.form, &entry.raw, entry.at_ms)
         };
         for (number, measure) in self.texts.walked(&wanted.ranker, wanted.limit, is_wanted) {
             best.add(wanted.ranker.score(&measure), self.entries[number].0.cast_unsigned());

@@ -5,12 +5,12 @@
 use std::cmp::Reverse;
 use std::rc::Rc;
 
-use longhand_recall::{Needle, Query, Strictness, is_opaque, term, term_beginning};
-use memchr::memmem::Finder;
+use longhand_recall::{Needle, Query, Strictness, term, term_beginning};
 
-use super::block::{BlockReader, TOTAL, kind, mark};
+use super::block::{TOTAL, kind, mark};
 use super::chunk::{Chunk, PLACES_OF_ENTRY_MAX};
 use super::cursor::Cursor;
+use super::known::each_around;
 use super::segment::{Blocks, Segment, Stream, damaged};
 use super::slice::{frequent_term, pair_term};
 use crate::sqlite::fault::Fault;
@@ -466,50 +466,13 @@ impl NodeMaker<'_, '_> {
     /// the word.
     fn terms_around(&mut self, word: &str, is_end: bool) -> Result<Vec<Vec<u8>>, Fault> {
         let mut terms = Vec::new();
-        let finder = Finder::new(word.as_bytes());
-        let mut compare = |term: &[u8]| {
+        each_around(self.blocks, self.segment, word, &mut |term| {
             let is_end_of = || term.ends_with(word.as_bytes()) && term != word.as_bytes();
             if if is_end { is_end_of() } else { !term.starts_with(word.as_bytes()) } {
                 terms.push(term.to_vec());
             }
-        };
-        if self.segment.vocabulary == 0 {
-            let mut block = self.blocks.find(self.segment, &[mark::WORDS], 0)?;
-            if block.is_none() {
-                block = self.blocks.after(self.segment, self.segment.block_ids().start - 1)?;
-            }
-            while let Some(current) = block {
-                let mut reader = BlockReader::new(&current.data);
-                let mut before = Vec::new();
-                while reader.next().is_some() {
-                    if reader.term != before
-                        && reader.term.first().is_some_and(|first| *first >= mark::WORDS)
-                        && finder.find(&reader.term).is_some()
-                        && str::from_utf8(&reader.term).is_ok_and(|term| !is_opaque(term))
-                    {
-                        compare(&reader.term);
-                    }
-                    before.clone_from(&reader.term);
-                }
-                block = self.blocks.after(self.segment, current.id)?;
-            }
-            return Ok(terms);
-        }
-        let mut select = self
-            .blocks
-            .db
-            .prepare_cached("SELECT data FROM index_block WHERE id >= ?1 AND id < ?2")?;
-        let first = self.segment.vocabulary_id(0);
-        let mut rows = select.query((first, first + self.segment.vocabulary))?;
-        while let Some(row) = rows.next()? {
-            let words = row.get_ref(0)?.as_blob().map_err(|_| damaged())?;
-            let mut from = 0;
-            while let Some(at) = finder.find(&words[from..]) {
-                let (start, end) = super::vocabulary::word_at(words, from + at);
-                compare(&words[start..end]);
-                from = end;
-            }
-        }
+        })?;
+        terms.dedup();
         Ok(terms)
     }
 }

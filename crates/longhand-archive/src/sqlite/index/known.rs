@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use longhand_recall::{KnownTerm, SoughtTerms, TermRange, is_opaque};
 use memchr::memmem::Finder;
 
-use super::block::mark;
+use super::block::{BlockReader, mark};
 use super::cursor::Cursor;
 use super::find::{Node, seek_all};
 use super::segment::{Blocks, Segment, Stream, damaged};
@@ -148,16 +148,33 @@ fn each_word(
 }
 
 /// Goes through the words that have another one inside and are not opaque.
-fn each_around(
+pub(super) fn each_around(
     blocks: &mut Blocks<'_>,
     segment: &Segment,
     word: &str,
     take: &mut dyn FnMut(&[u8]),
 ) -> Result<(), Fault> {
-    if segment.vocabulary == 0 {
-        return each_word(blocks, segment, &[], take);
-    }
     let finder = Finder::new(word);
+    if segment.vocabulary == 0 {
+        let mut block = blocks.find(segment, &[mark::WORDS], 0)?;
+        if block.is_none() {
+            block = blocks.after(segment, segment.block_ids().start - 1)?;
+        }
+        while let Some(current) = block {
+            let mut reader = BlockReader::new(&current.data);
+            while reader.next().is_some() {
+                // Marks come before words. A term with several chunks is taken as often.
+                if reader.term.first().is_some_and(|first| *first >= mark::WORDS)
+                    && finder.find(&reader.term).is_some()
+                    && str::from_utf8(&reader.term).is_ok_and(|term| !is_opaque(term))
+                {
+                    take(&reader.term);
+                }
+            }
+            block = blocks.after(segment, current.id)?;
+        }
+        return Ok(());
+    }
     let first = segment.vocabulary_id(0);
     let mut select =
         blocks.db.prepare_cached("SELECT data FROM index_block WHERE id >= ?1 AND id < ?2")?;
