@@ -244,7 +244,7 @@ pub struct RankedHit {
 pub struct RankedFound {
     /// The entries, best first.
     pub hits: Vec<RankedHit>,
-    /// Whether some entries were not looked at, because the index is still being made.
+    /// Whether some entries were not looked at: the index is still being made, or too many were not accepted.
     pub is_partial: bool,
 }
 

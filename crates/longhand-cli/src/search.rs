@@ -39,7 +39,8 @@ pub(crate) fn run(args: &SearchArgs) -> Result<CommandOutcome> {
     let found = app.find_entries(&request)?;
     if found.is_partial {
         output::say(
-            "not every message was looked at: the search index is being made, or does not know this query",
+            "not every message was looked at: the search index is being made or does not know this query, or too \
+             many messages had to be read; --session and --since narrow it down",
         );
     }
     if request.looks_like_regex() {

@@ -24,7 +24,7 @@ pub type Accepts<'a> = &'a (dyn Fn(SessionId, &Entry) -> bool + Sync);
 /// Finds entries by their text, best first.
 ///
 /// Any string is a query: words, a question, words in double quotes that stand side by side, a name or a part of one,
-/// `conf*`. Other forms of words count, and what a misspelt word may mean. What has all words comes first, then what has
+/// `conf*`. Other forms of words count, and what a misspelt word may mean. What has all words weighs most, then what has
 /// the most telling ones; entries that say the same are one hit. Without words, the newest entries are found.
 ///
 /// With several scopes, each must be a session or a path of one. Damaged entries are passed over; a search of sessions
@@ -99,7 +99,9 @@ async fn read<S: Storage + ?Sized>(
         let mut best = storage.best(wanted.clone()).await?;
         let is_all = best.entries.len() < wanted.limit && best.damage.is_none();
         best.entries.retain(|scored| accepts(scored));
-        if is_all || best.entries.len() >= limit || wanted.limit >= READ_MAX {
+        let has_enough = best.entries.len() >= limit;
+        if is_all || has_enough || wanted.limit >= READ_MAX {
+            best.is_partial |= !is_all && !has_enough;
             let damage = best.damage.take();
             return Ok((best, damage));
         }

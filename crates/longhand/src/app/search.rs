@@ -108,7 +108,8 @@ pub struct ContextEntry {
 pub struct FoundEntries {
     /// The messages, best first.
     pub entries: Vec<FoundEntry>,
-    /// Whether some messages were not looked at: the search index is being made, or says nothing about such a query.
+    /// Whether some messages were not looked at: the search index is being made or says nothing about such a query, or
+    /// too many would have had to be read.
     pub is_partial: bool,
 }
 

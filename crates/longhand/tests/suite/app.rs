@@ -393,3 +393,21 @@ fn nothing_is_seen_beyond_a_reach() {
         assert!(nowhere.sessions(&ListRequest::default()).unwrap().items.is_empty());
     }
 }
+
+#[test]
+fn a_search_that_would_read_too_much_says_so() {
+    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let id = spoken(&*archive, "long", NewSession::default());
+    let entries = (0..2_100).flat_map(|number| {
+        Round::new(&format!("Question {number}."), "An answer.", 2 + number).entries()
+    });
+    archive.append(id, After::Newest, &entries.collect::<Vec<_>>()).unwrap();
+    let app = App::new(archive);
+    let regex = |query: &str| SearchRequest { regex: true, ..SearchRequest::of(query) };
+    let found = app.find_entries(&regex("^Do lo.g")).unwrap();
+    assert!(found.entries.is_empty() && found.is_partial, "{found:?}");
+    let found = app.find_entries(&regex("Question 209\\d")).unwrap();
+    assert_eq!((found.entries.len(), found.is_partial), (10, true));
+    let found = app.find_entries(&SearchRequest { limit: 5, ..regex("Question 209\\d") }).unwrap();
+    assert_eq!((found.entries.len(), found.is_partial), (5, false));
+}
