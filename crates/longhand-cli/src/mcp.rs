@@ -28,7 +28,7 @@ pub(crate) fn run(args: &McpArgs) -> Result<CommandOutcome> {
     let runtime = Builder::new_current_thread().enable_all().build();
     if std::io::stdin().is_terminal() {
         output::say(
-            "an MCP client is to speak on standard input; `longhand mcp --help` says how to add it to one",
+            "waiting for an MCP client on standard input; `longhand mcp --help` says how to add this server to one",
         );
     }
     let served = runtime.context("cannot start the server")?.block_on(serve_stdio(settings));

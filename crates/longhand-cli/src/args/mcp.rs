@@ -17,11 +17,11 @@ pub(crate) struct McpArgs {
     /// Which sessions the client sees
     #[arg(long, value_enum, default_value_t = McpReach::Project)]
     pub(crate) scope: McpReach,
-    /// The folder of the project [default: the one that it is started in]
-    #[arg(long, value_name = "FOLDER", conflicts_with = "session")]
+    /// Only the sessions of this project [default: the folder that it is started in]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["scope", "session"])]
     pub(crate) project: Option<PathBuf>,
     /// Only the conversation of this session
-    #[arg(long, value_name = "SESSION")]
+    #[arg(long, value_name = "SESSION", conflicts_with = "scope")]
     pub(crate) session: Option<String>,
     /// Also offer a tool that pins messages
     #[arg(long)]

@@ -28,11 +28,11 @@ pub(crate) struct RunArgs {
     /// Where requests go [default: where the program would have sent them]
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
-    /// Offer models the tool that brings back what a window left out in every request [default: in those with tools of
-    /// the program]
+    /// Offer models a tool that brings back what was left out, in every request [default: only in requests that have
+    /// tools]
     #[arg(long, alias = "expand-tool")]
     pub(crate) recall_tool: bool,
-    /// Offer models no such tool
+    /// Never offer models that tool
     #[arg(long, conflicts_with = "recall_tool")]
     pub(crate) no_recall_tool: bool,
     #[command(flatten)]

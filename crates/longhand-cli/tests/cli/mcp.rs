@@ -160,6 +160,12 @@ fn a_client_without_an_archive_is_told_what_makes_one() {
     assert!(is_error && text.contains("no archive") && text.contains("longhand run"), "{text}");
     assert!(!folder.path("a.db").exists());
     client.end();
+    for both in
+        ["--scope all --project .", "--scope all --session own", "--project . --session own"]
+    {
+        let run = folder.run(&format!("mcp {both} --archive a.db"));
+        assert!(run.status == 2 && run.stderr.contains("cannot be used with"), "{both}: {run:?}");
+    }
     let run = folder.run("mcp --scope session --archive a.db");
     assert!(run.status == 2 && run.stderr.contains("--session"), "{run:?}");
 }

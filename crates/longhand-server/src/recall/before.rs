@@ -6,7 +6,7 @@ use longhand_archive::{ArchiveError, Key, Page, RequestFilter, Storage};
 use super::NAME;
 
 /// How many of the newest requests are looked at: some have no tools for once.
-const REQUESTS_MAX: usize = 8;
+const REQUESTS_MAX: usize = 32;
 
 /// Whether one of the newest requests of a session offered the tool; `None` if it has had none.
 pub(crate) async fn offered_before(
@@ -14,10 +14,10 @@ pub(crate) async fn offered_before(
     session: &LiveSession,
 ) -> Result<Option<bool>, ArchiveError> {
     let of = RequestFilter::Session(session.id);
-    let requests = archive.list_requests(of, Page::first(REQUESTS_MAX)).await?.items;
-    let turns = requests.into_iter().filter(|(_, request)| !request.is_aside);
+    let requests = archive.list_requests(of, Page::first(REQUESTS_MAX)).await?;
+    let turns = requests.items.into_iter().filter(|(_, request)| !request.is_aside);
     let mut preambles: Vec<_> = turns.map(|(_, request)| request.preamble).collect();
-    if preambles.is_empty() {
+    if preambles.is_empty() && requests.next.is_none() {
         return Ok(None);
     }
     preambles.dedup();

@@ -120,8 +120,8 @@ impl RequestDetails {
             working: self.working,
             store: Arc::clone(store),
         };
-        if recording == Recording::Archived && purpose == Purpose::Turn {
-            // Whoever sends a session's first request decides.
+        if place.is_first && purpose == Purpose::Turn {
+            // The first request decides; of a session that goes on, the archive tells.
             let _ = place.placed.session.offers_recall.set(self.changes.offers_recall);
         }
         let mut window = WindowSource::new(place, purpose, meter, hidden);

@@ -565,19 +565,28 @@ async fn a_session_goes_on_with_the_tools_that_it_began_with() {
             let (folder, _archive) = sqlite();
             // Two processes, each with two requests.
             for (process, settings_say) in [began_with, true].into_iter().enumerate() {
-                let stage = Stage::with(vec![ScriptStep::Answer("ok".into()); 2], |settings| {
+                let stage = Stage::with(vec![ScriptStep::Answer("ok".into()); 3], |settings| {
                     let tool =
                         if settings_say { RecallTool::BesideOthers } else { RecallTool::Never };
                     settings.archive = reopened(&folder);
                     settings.recall_tool = tool;
                 })
                 .await;
+                if process == 1 {
+                    // A request that cannot have the tool changes nothing for those after it.
+                    let mut forced = with_tool(path, 2);
+                    forced["tool_choice"] = match dialect(path) {
+                        Dialect::Anthropic => json!({"type": "none"}),
+                        _ => json!("none"),
+                    };
+                    stage.post(path, &forced.to_string()).await.text().await.unwrap();
+                }
                 for turn in 0..2 {
                     let body = with_tool(path, 1 + 2 * process + turn);
                     stage.post(path, &body.to_string()).await.text().await.unwrap();
                 }
                 let has_tool: Vec<bool> =
-                    stage.sent().iter().map(|sent| sent.contains(NAME)).collect();
+                    stage.sent().iter().rev().take(2).map(|sent| sent.contains(NAME)).collect();
                 assert_eq!(has_tool, [began_with; 2], "{path}, process {process}");
                 stage.proxy.stop().await;
             }

@@ -366,11 +366,11 @@ fn nothing_is_seen_beyond_a_reach() {
         let (at, _) = window.match_indices("h:").next().unwrap();
         let handle = &window[at..at + 14];
         let hit = all.search(&SearchRequest::of("server-3")).unwrap().remove(0);
-        let origin = Origin { project: "/work/app".to_owned(), ..Origin::default() };
+        let origin = Origin { project: "/home/u/app".to_owned(), ..Origin::default() };
         spoken(&*archive, "app", NewSession { origin, ..NewSession::default() });
         assert!(all.expand(&ExpandRequest::of(handle)).is_ok());
         for reach in [
-            Reach::Project("/work/app".to_owned()),
+            Reach::Project("/home/u/app".to_owned()),
             Reach::Project("app".to_owned()),
             Reach::Session("app".to_owned()),
         ] {
