@@ -58,7 +58,7 @@ pub use id::{Owner, ParseIdError, PreambleId, SessionId};
 pub use layer::Layer;
 pub use ledger::{Ledger, Undecided, attempts, outrun, unsound};
 pub use longhand_core::session::{Node, Version};
-pub use longhand_recall::{Strictness, snippet};
+pub use longhand_recall::{Strictness, readable, snippet};
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
 pub use record::{

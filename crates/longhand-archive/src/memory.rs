@@ -371,7 +371,7 @@ impl Content {
             ..SearchStatistics::default()
         };
         for (_, record) in self.sessions.values().flat_map(|session| &session.entries) {
-            let (frequencies, length) = query.frequencies(&record.text);
+            let (frequencies, length) = query.frequencies(&record.searched());
             statistics.entries += 1;
             statistics.length += length;
             for (entries, frequency) in statistics.entries_with.iter_mut().zip(frequencies) {
@@ -379,14 +379,15 @@ impl Content {
             }
         }
         let hits = entries.into_iter().filter_map(|(order, session, record)| {
-            let Entry { seq, round, form, raw, at_ms, .. } = &record.entry;
-            let place = query.find(&record.text, wanted.strictness)?;
-            if !wanted.filter.accepts(form, raw, *at_ms) {
+            let Entry { seq, round, .. } = &record.entry;
+            let text = record.searched();
+            let place = query.find(&text, wanted.strictness)?;
+            if !wanted.filter.accepts(&record.entry) {
                 return None;
             }
-            let snippet = snippet(&record.text, &place);
+            let snippet = snippet(&text, &place);
             let hit = Hit { session, seq: *seq, round: *round, snippet };
-            let (frequencies, length) = query.frequencies(&record.text);
+            let (frequencies, length) = query.frequencies(&record.searched());
             Some((order, Candidate { hit, frequencies, length }))
         });
         let page = Page { after: wanted.after, limit: wanted.limit };
@@ -415,7 +416,7 @@ impl Content {
         let entries = self.entries_within(&SearchScope::All);
         let mut texts = Texts::default();
         for (_, _, record) in &entries {
-            texts.add(&record.text);
+            texts.add(&record.searched());
         }
         let sessions = wanted.within.counted_sessions();
         let is_counted =
@@ -426,12 +427,10 @@ impl Content {
 
     fn best(&self, wanted: &BestQuery) -> BestEntries {
         let mut entries = self.entries_within(&wanted.within);
-        entries.retain(|(_, _, EntryRecord { entry, .. })| {
-            wanted.filter.accepts(&entry.form, &entry.raw, entry.at_ms)
-        });
+        entries.retain(|(_, _, record)| wanted.filter.accepts(&record.entry));
         let mut texts = Texts::default();
         for (_, _, record) in &entries {
-            texts.add(&record.text);
+            texts.add(&record.searched());
         }
         let mut best = Best::new(wanted.limit);
         for (number, measure) in texts.walked(&wanted.ranker, wanted.limit, |_| true) {

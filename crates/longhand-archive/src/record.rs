@@ -78,6 +78,13 @@ pub struct Entry {
     pub source_ms: Option<i64>,
 }
 
+impl Entry {
+    /// When it was said, in milliseconds since 1970: as its source tells, or when it was recorded.
+    pub fn said_ms(&self) -> i64 {
+        self.source_ms.unwrap_or(self.at_ms)
+    }
+}
+
 /// Where entries are appended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum After {

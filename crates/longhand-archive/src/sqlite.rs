@@ -36,6 +36,7 @@ mod search;
 mod session;
 mod stamp;
 mod sweep;
+mod tail;
 mod threads;
 mod transaction;
 mod tree;
@@ -62,6 +63,7 @@ use self::place::Place;
 use self::readers::Readers;
 use self::session::StoredSession;
 use self::sweep::Left;
+use self::tail::KnownTail;
 use self::threads::Threads;
 use self::write::ReadyWrite;
 use self::writer::Writer;
@@ -93,6 +95,7 @@ struct SqliteFile {
     wait_max: Duration,
     readers: Readers,
     writer: Writer,
+    tail: KnownTail,
 }
 
 /// What is left of removed sessions.
@@ -164,14 +167,15 @@ impl SqliteArchive {
         settings: &SqliteSettings,
     ) -> Result<Self, ArchiveError> {
         let path = path.as_ref().to_owned();
-        let connection = open::open(&path, settings)?;
+        let (connection, seen) = open::open(&path, settings)?;
         let wait_max = settings.wait_max;
-        let place = Arc::new(Place::of(&path, &connection));
+        let place = Arc::new(Place::of(&path, &connection, &seen));
         // A log may have come between looking for one and opening it.
         place.check()?;
         let readers = Readers::new(path.clone(), Arc::clone(&place), wait_max);
         let writer = Writer::start(&path, place, connection, wait_max)?;
-        let file = Arc::new(SqliteFile { path, wait_max, readers, writer });
+        let tail = KnownTail::default();
+        let file = Arc::new(SqliteFile { path, wait_max, readers, writer, tail });
         Ok(Self { threads: Threads::default(), file })
     }
 

@@ -4,6 +4,7 @@
 //! has the version that a write expects: no method takes the head of a path or says what is live. These
 //! rules are in [`longhand_core::session`], and [`crate::Archive`] offers them over any storage.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 use longhand_core::session::{BatchLine, News, Node, Version};
 use longhand_core::{Batch, Handle, Link, Role, Seq};
-use longhand_recall::{KnownTerm, Ranker, SoughtTerms, Strictness, Totals};
+use longhand_recall::{KnownTerm, Ranker, SoughtTerms, Strictness, Totals, readable};
 
 use crate::page::{Cursor, Listing, Page};
 use crate::{
@@ -158,8 +159,15 @@ pub struct Write {
 pub struct EntryRecord {
     /// The entry.
     pub entry: Entry,
-    /// What search sees of it.
+    /// What search sees of it, as it is stored: see [`EntryRecord::searched`].
     pub text: String,
+}
+
+impl EntryRecord {
+    /// What is compared with a query, and shown of a hit.
+    pub fn searched(&self) -> Cow<'_, str> {
+        readable(&self.text)
+    }
 }
 
 /// A batch as it is stored.
@@ -310,7 +318,7 @@ pub struct ScoredEntry {
 pub struct SearchFilter {
     /// Only messages that may be of this role. Storage does not read messages: some that it finds have another one.
     pub role: Option<Role>,
-    /// Only what was said since then, in milliseconds since 1970.
+    /// Only what was said since then, in milliseconds since 1970: see [`Entry::said_ms`].
     pub since_ms: Option<i64>,
     /// Only what was said before, in milliseconds since 1970.
     pub before_ms: Option<i64>,
@@ -358,9 +366,14 @@ pub struct SearchStatistics {
 
 impl SearchFilter {
     /// Whether an entry is wanted.
-    pub(crate) fn accepts(&self, form: &str, raw: &str, at_ms: i64) -> bool {
-        self.since_ms.is_none_or(|since| at_ms >= since)
-            && self.before_ms.is_none_or(|before| at_ms < before)
+    pub(crate) fn accepts(&self, entry: &Entry) -> bool {
+        self.accepts_parts(&entry.form, &entry.raw, entry.said_ms())
+    }
+
+    /// The same of an entry's parts.
+    pub(crate) fn accepts_parts(&self, form: &str, raw: &str, said_ms: i64) -> bool {
+        self.since_ms.is_none_or(|since| said_ms >= since)
+            && self.before_ms.is_none_or(|before| said_ms < before)
             && self.role.is_none_or(|asked| role::may_have(form, raw, asked))
     }
 }

@@ -4,6 +4,7 @@
 //! here, so that every storage finds the same in the same order.
 
 mod best;
+mod calls;
 mod expansion;
 mod filler;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod walk;
 mod words;
 
 pub use best::Best;
+pub use calls::readable;
 pub use expansion::Expansion;
 pub use order::{PlacedEntry, ReadEntry};
 pub use query::{Needle, Query, Strictness};

@@ -13,55 +13,20 @@ use crate::words::Folded;
 /// Of one text, so many places of a term are known; the index of a file knows no more.
 pub const PLACES_OF_ENTRY_MAX: u32 = 1_024;
 
-/// Where a text has a term.
-#[derive(Clone, Debug, Default)]
-struct Places {
-    count: u64,
-    first: Vec<u32>,
-    last: u32,
-}
-
 /// An index in memory of some texts.
 #[derive(Debug, Default)]
 pub struct Texts {
-    /// Of each term, the texts that have it, with places.
-    terms: FxHashMap<String, Vec<(usize, Places)>>,
+    /// The number of each term.
+    numbers: FxHashMap<Box<str>, u32>,
+    /// Of each term, by its number, the texts that have it and where, in order.
+    places: Vec<Vec<(u32, u32)>>,
     lengths: Vec<u64>,
-    /// Whether no other terms are looked at than those that are known.
-    is_closed: bool,
-    /// Whether it is not noted where terms stand.
-    is_placeless: bool,
-}
-
-impl Places {
-    /// Adds a place that is not before the last one. A word and a part of it may be the same term.
-    fn add(&mut self, place: u32) {
-        if self.count > 0 && self.last == place {
-            return;
-        }
-        self.count += 1;
-        self.last = place;
-        if self.first.len() < PLACES_OF_ENTRY_MAX as usize {
-            self.first.push(place);
-        }
-    }
 }
 
 impl Texts {
-    /// Texts of which nothing else is known than where they have the terms of a ranker.
-    pub fn for_ranker(ranker: &Ranker) -> Self {
-        let terms = ranker.terms().iter().map(|wanted| (wanted.term.clone(), Vec::new()));
-        Self { terms: terms.collect(), is_closed: true, ..Self::default() }
-    }
-
-    /// Texts of which it is known what terms they have, but not where.
-    pub fn for_vocabulary() -> Self {
-        Self { is_placeless: true, ..Self::default() }
-    }
-
     /// Adds a text; they are numbered from 0.
     pub fn add(&mut self, text: &str) {
-        let number = self.lengths.len();
+        let number = self.lengths.len() as u32;
         let mut length = 0;
         for (place, word) in Folded::of(text).words().enumerate() {
             length += 1;
@@ -73,19 +38,29 @@ impl Texts {
         self.lengths.push(length);
     }
 
-    fn note(&mut self, number: usize, place: u32, word: &str) {
+    fn note(&mut self, text: u32, place: u32, word: &str) {
         let term = term(word);
-        let known = match self.terms.get_mut(&*term) {
-            Some(known) => known,
-            None if self.is_closed => return,
-            None => self.terms.entry(term.into_owned()).or_default(),
+        let number = match self.numbers.get(&*term) {
+            Some(number) => *number,
+            None => {
+                let number = self.places.len() as u32;
+                self.numbers.insert(term.into(), number);
+                self.places.push(Vec::new());
+                number
+            }
         };
-        if known.last().is_none_or(|(last, _)| *last != number) {
-            known.push((number, Places::default()));
+        let places = &mut self.places[number as usize];
+        // A word and a part of it may be the same term.
+        if places.last() != Some(&(text, place)) {
+            places.push((text, place));
         }
-        if let Some((_, places)) = known.last_mut().filter(|_| !self.is_placeless) {
-            places.add(place);
-        }
+    }
+
+    /// The texts that have a term, each with its places.
+    fn with(&self, term: &str) -> impl Iterator<Item = (usize, &[(u32, u32)])> {
+        let places = self.numbers.get(term).map_or(&[][..], |number| &self.places[*number as usize]);
+        let of_texts = places.chunk_by(|(one, _), (other, _)| one == other);
+        of_texts.map(|places| (places[0].0 as usize, places))
     }
 
     /// How many texts and words are counted.
@@ -103,11 +78,16 @@ impl Texts {
         sought: &SoughtTerms,
         is_counted: impl Fn(usize) -> bool,
     ) -> Vec<KnownTerm> {
-        let found = self.terms.keys().filter(|term| sought.weight(term).is_some());
+        let ranges = sought.ranges();
+        // Most terms are in none of the ranges, which is soon known.
+        let is_sought = |term: &&str| {
+            ranges.iter().any(|range| range.has(term)) && sought.weight(term).is_some()
+        };
+        let terms = self.numbers.keys().map(|term| &**term);
+        let found = terms.filter(is_sought).map(str::to_owned).collect();
         let mut known = Vec::new();
-        for term in sought.keep(found.cloned().collect()) {
-            let texts = self.terms.get(&term).into_iter().flatten();
-            let entries = texts.filter(|(number, _)| is_counted(*number)).count() as u64;
+        for term in sought.keep(found) {
+            let entries = self.with(&term).filter(|(number, _)| is_counted(*number)).count() as u64;
             if entries > 0 {
                 known.push(KnownTerm { term, entries });
             }
@@ -126,12 +106,13 @@ impl Texts {
     ) -> Vec<(usize, Measure)> {
         let mut measures: FxHashMap<usize, Measure> = FxHashMap::default();
         for (at, wanted) in ranker.terms().iter().enumerate() {
-            for (number, places) in self.terms.get(&wanted.term).into_iter().flatten() {
-                let length = self.lengths[*number];
+            for (number, places) in self.with(&wanted.term) {
+                let length = self.lengths[number];
                 let measure = measures
-                    .entry(*number)
+                    .entry(number)
                     .or_insert_with(|| Measure { length, found: Vec::new() });
-                let (frequency, places) = (places.count, places.first.clone());
+                let first = places.iter().take(PLACES_OF_ENTRY_MAX as usize);
+                let (frequency, places) = (places.len() as u64, first.map(|(_, at)| *at).collect());
                 measure.found.push(FoundTerm { term: at, frequency, places });
             }
         }

@@ -1,5 +1,7 @@
 //! Which terms of a vocabulary a word of a query may mean, and how surely.
 
+use memchr::memmem;
+
 use crate::question::{AskedWord, WordKind};
 use crate::spelling::{slips, slips_max};
 use crate::stem::{Kinship, Stem, irregular};
@@ -56,6 +58,19 @@ pub enum TermRange<'s> {
     IdBeginning(&'s str),
     /// Those that have this inside and are not opaque.
     Inside(&'s str),
+}
+
+impl TermRange<'_> {
+    /// Whether a term lies in it, but for opaque ones, which may not count.
+    pub(crate) fn has(&self, term: &str) -> bool {
+        match self {
+            TermRange::Term(other) => term == *other,
+            TermRange::Beginning(beginning) | TermRange::IdBeginning(beginning) => {
+                term.starts_with(beginning)
+            }
+            TermRange::Inside(word) => memmem::find(term.as_bytes(), word.as_bytes()).is_some(),
+        }
+    }
 }
 
 /// A term of a vocabulary.
@@ -196,7 +211,7 @@ impl SoughtTerms {
             }
         }
         let is_inside = self.is_inside_sought()
-            && memchr::memmem::find(term.as_bytes(), self.word.as_bytes()).is_some();
+            && memmem::find(term.as_bytes(), self.word.as_bytes()).is_some();
         is_inside.then_some(INSIDE)
     }
 }
@@ -220,11 +235,11 @@ mod tests {
         let known: Vec<String> =
             texts.known(&sought, |_| true).into_iter().map(|known| known.term).collect();
         let in_range = |term: &str| {
-            sought.ranges().into_iter().any(|range| match range {
-                TermRange::Term(other) => term == other,
-                TermRange::Beginning(beginning) => term.starts_with(beginning) && !is_opaque(term),
-                TermRange::IdBeginning(beginning) => term.starts_with(beginning),
-                TermRange::Inside(word) => term.contains(word) && !is_opaque(term),
+            let is_opaque_meant = |range: &TermRange| {
+                matches!(range, TermRange::Term(_) | TermRange::IdBeginning(_))
+            };
+            sought.ranges().iter().any(|range| {
+                range.has(term) && (is_opaque_meant(range) || !is_opaque(term))
             })
         };
         for term in &known {

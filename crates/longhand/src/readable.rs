@@ -16,7 +16,7 @@ const EDITS: [(&str, &str); 4] =
 pub(crate) fn entries(entries: &[Entry]) -> String {
     let said = entries.iter().map(|entry| {
         let role = recall::role(entry).map_or("note", |role| role.as_str());
-        let date = time::format_local(entry.source_ms.unwrap_or(entry.at_ms));
+        let date = time::format_local(entry.said_ms());
         let text = match recall::said(entry) {
             Some((_, said)) => message(&said),
             None => match trace(&entry.raw) {

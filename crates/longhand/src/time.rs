@@ -1,8 +1,20 @@
 //! Times as people write them.
 
+use std::env;
+use std::fs;
+use std::sync::LazyLock;
+
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
+
+/// The time zone of this machine, read from its file: to find it by its name, all zones there are would be listed, which
+/// takes longer than most commands.
+static LOCAL: LazyLock<TimeZone> = LazyLock::new(|| {
+    let read = || TimeZone::tzif("local", &fs::read("/etc/localtime").ok()?).ok();
+    let named = env::var_os("TZ").filter(|name| !name.is_empty());
+    if named.is_some() { None } else { read() }.unwrap_or_else(TimeZone::system)
+});
 
 /// Reads `2026-11-15T19:29:00Z`, with or without a fraction or an offset, as milliseconds since 1970.
 ///
@@ -16,7 +28,7 @@ pub fn parse(text: &str) -> Option<i64> {
 /// Reads the same, but a time without an offset is in the time zone of this machine.
 pub fn parse_local(text: &str) -> Option<i64> {
     let text = text.trim();
-    let timestamp = text.parse::<Timestamp>().ok().or_else(|| in_zone(text, TimeZone::system()))?;
+    let timestamp = text.parse::<Timestamp>().ok().or_else(|| in_zone(text, LOCAL.clone()))?;
     Some(timestamp.as_millisecond())
 }
 
@@ -32,7 +44,7 @@ pub fn format(at_ms: i64) -> String {
 
 /// Writes milliseconds since 1970 as `2026-11-15 20:29`, in the time zone of this machine.
 pub fn format_local(at_ms: i64) -> String {
-    timestamp(at_ms).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+    timestamp(at_ms).to_zoned(LOCAL.clone()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 /// The time, or the first or last one that has a date.

@@ -1,5 +1,6 @@
 //! Finding the entries that fit a query best.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use longhand_core::Seq;
@@ -114,26 +115,30 @@ fn ordered(ranker: &Ranker, best: &BestEntries, limit: usize) -> Vec<RankedHit> 
         let Entry { form, raw, .. } = &scored.record.entry;
         role::likely(form, raw)
     };
+    let texts: Vec<Cow<'_, str>> =
+        best.entries.iter().map(|scored| scored.record.searched()).collect();
     let read: Vec<ReadEntry<'_>> = best
         .entries
         .iter()
-        .map(|scored| ReadEntry {
+        .zip(&texts)
+        .map(|(scored, text)| ReadEntry {
             score: scored.score,
-            text: &scored.record.text,
+            text,
             speaker: speaker(scored),
-            at_ms: scored.record.entry.source_ms.unwrap_or(scored.record.entry.at_ms),
+            at_ms: scored.record.entry.said_ms(),
         })
         .collect();
     let placed = ranker.order(&read).into_iter().take(limit);
     placed
         .map(|place| {
             let ScoredEntry { session, record, .. } = &best.entries[place.entry];
-            let around = ranker.passage_in(&record.text);
+            let text = &texts[place.entry];
+            let around = ranker.passage_in(text);
             RankedHit {
                 session: *session,
                 entry: record.entry.clone(),
-                snippet: snippet(&record.text, &around),
-                text: record.text.clone(),
+                snippet: snippet(text, &around),
+                text: text.clone().into_owned(),
                 score: place.score,
                 repeats: place.repeats,
             }
@@ -163,8 +168,8 @@ async fn literal<S: Storage + ?Sized>(
             if found.hits.len() < limit && accepts(&scored) {
                 found.hits.push(RankedHit {
                     session: hit.session,
+                    text: scored.record.searched().into_owned(),
                     entry: scored.record.entry,
-                    text: scored.record.text,
                     snippet: hit.snippet,
                     score: 0.0,
                     repeats: 1,

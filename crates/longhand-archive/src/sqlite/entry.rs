@@ -249,6 +249,11 @@ impl StoredEntry {
         self.has_right_seal(session) && self.has_right_body(session)
     }
 
+    /// See [`Entry::said_ms`].
+    pub(super) fn said_ms(&self) -> i64 {
+        self.source_ms.unwrap_or(self.at_ms)
+    }
+
     /// What search sees of it; `None` if that does not fit the message.
     pub(super) fn text(&self) -> Option<String> {
         excerpt::decode(&self.excerpt, self.raw.as_deref()?)

@@ -46,7 +46,7 @@ use crate::Owner;
 use crate::role;
 
 /// The version of what is in the index. An index of another version is made anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// The tables. They are no part of the format: whoever does not find them makes them.
 pub(super) const TABLES: &str = concat!(
@@ -159,10 +159,10 @@ pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
         let entry = IndexableEntry::read(row)?;
         let text = entry.text.as_deref().unwrap_or_default();
         bytes += text.len();
-        let (id, at_ms) = (entry.id, entry.at_ms);
+        let (id, said_ms) = (entry.id, entry.said_ms);
         let is_removed = marks.is_removed(&entry)?;
         if !is_removed {
-            builder.add(&IndexedEntry { id, at_ms, marks: &marks.of(&entry)?, text });
+            builder.add(&IndexedEntry { id, said_ms, marks: &marks.of(&entry)?, text });
         }
         rows.push(SliceRow { id, seal: entry.seal, hash: entry.hash, is_removed });
     }

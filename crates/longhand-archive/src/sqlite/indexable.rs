@@ -1,7 +1,9 @@
 //! What the index is made from: less than an entry has, since most entries are read for it.
 
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 
+use longhand_recall::readable;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use rustc_hash::FxHashMap;
 
@@ -17,7 +19,7 @@ macro_rules! select {
         concat!(
             "SELECT entry.id, entry.session, entry.seal, entry.hash, entry.excerpt, \
              (SELECT content FROM body WHERE body.id = coalesce(entry.body, entry.id)), \
-             entry.at_ms, entry.form FROM entry WHERE ",
+             coalesce(entry.source_ms, entry.at_ms), entry.form FROM entry WHERE ",
             $rest
         )
     };
@@ -34,7 +36,8 @@ pub(super) struct IndexableEntry {
     pub(super) hash: Option<Seal>,
     /// What search sees of it.
     pub(super) text: Option<String>,
-    pub(super) at_ms: i64,
+    /// When it was said.
+    pub(super) said_ms: i64,
     /// The terms of the roles that it may have.
     roles: Vec<Vec<u8>>,
 }
@@ -51,11 +54,19 @@ impl IndexableEntry {
             session: row.get(1)?,
             seal: row.get(2).ok(),
             hash: row.get(3).ok(),
-            text: excerpt.zip(raw).and_then(|(excerpt, raw)| excerpt::decode(excerpt, &raw)),
-            at_ms: row.get(6).unwrap_or(0),
+            text: excerpt.zip(raw).and_then(|(excerpt, raw)| searched(excerpt, &raw)),
+            said_ms: row.get(6).unwrap_or(0),
             roles: roles.unwrap_or_default(),
         })
     }
+}
+
+fn searched(excerpt: &[u8], raw: &str) -> Option<String> {
+    let text = excerpt::decode(excerpt, raw)?;
+    Some(match readable(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(readable) => readable,
+    })
 }
 
 /// What the index needs to know of sessions, cached.

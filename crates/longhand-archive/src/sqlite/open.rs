@@ -9,6 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::Fault;
+use super::place::SeenFiles;
 use super::{FileError, SqliteSettings, body, index, mount, place, schema, stamp};
 use crate::ArchiveError;
 
@@ -20,8 +21,11 @@ const PAGE_BYTES: u32 = 4096;
 pub(super) const LOG_BYTES_KEPT: u64 = 16 << 20;
 const STATEMENTS_CACHED: usize = 64;
 
-/// Opens an archive for writing; creates it if there is nothing at `path`.
-pub(super) fn open(path: &Path, settings: &SqliteSettings) -> Result<Connection, ArchiveError> {
+/// Opens an archive for writing; creates it if there is nothing at `path`. Also returns which files were checked for that.
+pub(super) fn open(
+    path: &Path,
+    settings: &SqliteSettings,
+) -> Result<(Connection, SeenFiles), ArchiveError> {
     let archive = path.display().to_string();
     refuse_address(&archive)?;
     check_sqlite(&archive, rusqlite::version_number(), rusqlite::version())?;
@@ -35,11 +39,11 @@ pub(super) fn open(path: &Path, settings: &SqliteSettings) -> Result<Connection,
         create(path, &folder, settings.wait_max)?;
     }
     check_beginning(path)?;
-    place::check_beside(path)?;
+    let seen = place::check_beside(path)?;
     let faulty = |fault: Fault| fault.into_error(&archive, settings.wait_max);
     let connection = connect(path, settings.wait_max).map_err(faulty)?;
     prepare(&connection, &archive, settings).map_err(faulty)?;
-    Ok(connection)
+    Ok((connection, seen))
 }
 
 /// `postgres://…` is no path, and must not become a folder named `postgres:`.

@@ -48,12 +48,30 @@ type FileId = (u64, u64);
 /// Seconds and nanoseconds.
 type ChangeTime = (i64, i64);
 
+/// Which files were there when they were found to belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SeenFiles([Option<(FileId, ChangeTime, u64)>; 2]);
+
+impl SeenFiles {
+    fn of(path: &Path, log: &Path) -> Self {
+        let seen = |path: &Path| {
+            let found = fs::metadata(path).ok()?;
+            Some((id_of(&found), change_time(&found), found.len()))
+        };
+        // Opening an archive makes an empty log.
+        Self([seen(path), seen(log).filter(|(.., length)| *length > 0)])
+    }
+}
+
 impl Place {
-    /// The files of an archive that is open in `db`.
-    pub(super) fn of(path: &Path, db: &Connection) -> Self {
+    /// The files of an archive that is open in `db`; `seen` are those that were checked before it was opened.
+    pub(super) fn of(path: &Path, db: &Connection, seen: &SeenFiles) -> Self {
         let log = log_of(path);
         let newest = stamp::of(db).ok().flatten();
-        let known = Mutex::new(KnownContent { changed: None, refused: None, newest });
+        // Where nothing has come between, the check need not be made again.
+        let changed = (SeenFiles::of(path, &log) == *seen).then_some(seen.0[0]).flatten();
+        let changed = changed.map(|(_, changed, _)| changed);
+        let known = Mutex::new(KnownContent { changed, refused: None, newest });
         Self { file: file_id(path), path: path.to_owned(), log_file: file_id(&log), log, known }
     }
 
@@ -135,9 +153,12 @@ impl Place {
     }
 }
 
-/// Fails if the log beside a file does not continue it.
-pub(super) fn check_beside(path: &Path) -> Result<(), ArchiveError> {
-    check_log(path, &log_of(path), None, DOUBT)
+/// Fails if the log beside a file does not continue it; returns what was checked.
+pub(super) fn check_beside(path: &Path) -> Result<SeenFiles, ArchiveError> {
+    let log = log_of(path);
+    let seen = SeenFiles::of(path, &log);
+    check_log(path, &log, None, DOUBT)?;
+    Ok(seen)
 }
 
 /// `newest` is the last known transaction of a file that is open: without a log, no other one can follow.
@@ -162,9 +183,13 @@ fn check_log(
 
 /// Says whether a log goes on from what its file holds. What cannot be read is left to SQLite.
 fn belongs(path: &Path, log: &Path, newest: Option<Stamp>) -> bool {
+    let length = fs::metadata(log).ok().map(|log| log.len());
+    // Where there is no log, nothing need be read.
+    if length.is_none() || (length == Some(0) && newest.is_none()) {
+        return true;
+    }
     let Ok(Some(file)) = stamp::of_file(path) else { return true };
-    let is_empty = fs::metadata(log).is_ok_and(|log| log.len() == 0);
-    if is_empty {
+    if length == Some(0) {
         return newest.is_none_or(|newest| newest.agrees(file.now));
     }
     let Ok(Some(mut log)) = WriteAheadLog::open(log) else { return true };

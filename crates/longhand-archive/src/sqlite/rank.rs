@@ -5,14 +5,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use longhand_recall::{Best, KnownTerm, Ranker, Texts, Totals};
+use longhand_recall::{Best, KnownTerm, Ranker, Totals};
 use rusqlite::Connection;
 
 use super::SqliteFile;
 use super::fault::Fault;
 use super::index::{self, Blocks, Walking};
-use super::search::{Compared, Reach, VAIN_MAX, by_id, known, page};
+use super::search::{Compared, Reach, by_id, known};
 use super::session::StoredSession;
+use super::tail::Tail;
 use crate::{
     ArchiveError, BestEntries, BestQuery, EntryRecord, ScoredEntry, SearchFilter, SearchScope,
     SessionId, Vocabulary, VocabularyQuery,
@@ -36,7 +37,7 @@ pub(super) fn vocabulary(
         });
     };
     with_index(archive, |db, indexed| {
-        let tail = Tail::read(db, indexed, &reach, Texts::for_vocabulary())?;
+        let tail = Tail::known_or_read(archive, db, indexed, &reach)?;
         let segments = if indexed > 0 { index::live(db)? } else { Vec::new() };
         let mut blocks = Blocks::new(db);
         let marks = reach.marks();
@@ -72,7 +73,7 @@ pub(super) fn best(archive: &SqliteFile, wanted: &BestQuery) -> Result<BestEntri
         return Ok(BestEntries::default());
     };
     with_index(archive, |db, indexed| {
-        let tail = Tail::read(db, indexed, &reach, Texts::for_ranker(&wanted.ranker))?;
+        let tail = Tail::known_or_read(archive, db, indexed, &reach)?;
         let mut best = Best::new(wanted.limit);
         tail.score(wanted, &mut best);
         if indexed > 0 {
@@ -178,53 +179,5 @@ fn read(
     };
     let damaged = || super::entry::damaged(session, entry.seq.cast_unsigned());
     let record = entry.stored.and_then(|stored| stored.checked(session)).ok_or_else(damaged)?;
-    let is_wanted = filter.accepts(&record.entry.form, &record.entry.raw, record.entry.at_ms);
-    Ok(is_wanted.then_some((session.id, record)))
-}
-
-/// The newest entries within a reach, which are not in the index yet.
-struct Tail {
-    texts: Texts,
-    /// The id of each, and what it is.
-    entries: Vec<(i64, EntryRecord)>,
-    is_partial: bool,
-}
-
-impl Tail {
-    /// Reads them, and puts their texts to those.
-    fn read(db: &Connection, indexed: i64, reach: &Reach, mut texts: Texts) -> Result<Self, Fault> {
-        let mut high = index::newest(db)?;
-        let mut sessions = HashMap::new();
-        let mut entries: Vec<(i64, EntryRecord)> = Vec::new();
-        let mut left = VAIN_MAX;
-        while high > indexed && left > 0 {
-            let page = page(db, indexed, high)?;
-            high = page.last().map_or(indexed, |oldest| oldest.id - 1);
-            for entry in page.into_iter().take(left) {
-                left -= 1;
-                let (id, of) = (entry.id, entry.session);
-                // A damaged entry has no words; searching for it elsewhere reports it.
-                let Some(session) = known(&mut sessions, db, of)? else { continue };
-                if reach.contains(session) {
-                    let record = entry.stored.and_then(|stored| stored.checked(session));
-                    entries.extend(record.map(|record| (id, record)));
-                }
-            }
-        }
-        entries.reverse();
-        for (_, record) in &entries {
-            texts.add(&record.text);
-        }
-        Ok(Self { texts, entries, is_partial: high > indexed })
-    }
-
-    fn score(&self, wanted: &BestQuery, best: &mut Best) {
-        let is_wanted = |number: usize| {
-            let entry = &self.entries[number].1.entry;
-            wanted.filter.accepts(&entry.form, &entry.raw, entry.at_ms)
-        };
-        for (number, measure) in self.texts.walked(&wanted.ranker, wanted.limit, is_wanted) {
-            best.add(wanted.ranker.score(&measure), self.entries[number].0.cast_unsigned());
-        }
-    }
+    Ok(filter.accepts(&record.entry).then_some((session.id, record)))
 }

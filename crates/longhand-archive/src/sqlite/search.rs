@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use longhand_core::Seq;
-use longhand_recall::{Query, Strictness, snippet};
+use longhand_recall::{Query, Strictness, readable, snippet};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::SqliteFile;
@@ -77,7 +77,25 @@ pub(super) enum Reach {
     Sessions(Vec<StoredSession>),
 }
 
+/// Tells one reach from another.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ReachKey {
+    All,
+    Owner(Owner),
+    Sessions(Vec<i64>),
+}
+
 impl Reach {
+    pub(super) fn key(&self) -> ReachKey {
+        match self {
+            Reach::All => ReachKey::All,
+            Reach::Owner(owner) => ReachKey::Owner(*owner),
+            Reach::Sessions(sessions) => {
+                ReachKey::Sessions(sessions.iter().map(|session| session.row).collect())
+            }
+        }
+    }
+
     /// `None` if there is no such session.
     pub(super) fn of(db: &Connection, within: &SearchScope) -> Result<Option<Self>, Fault> {
         Ok(Some(match within {
@@ -238,10 +256,11 @@ impl Search<'_> {
             return Err(damaged());
         }
         let raw = stored.raw.as_deref().unwrap_or_default();
-        if !self.filter.accepts(&stored.form, raw, stored.at_ms) {
+        if !self.filter.accepts_parts(&stored.form, raw, stored.said_ms()) {
             return Ok(None);
         }
         let text = stored.text().ok_or_else(damaged)?;
+        let text = readable(&text);
         let Some(place) = self.query.find(&text, self.strictness) else { return Ok(None) };
         let (frequencies, length) = self.query.frequencies(&text);
         let hit = Hit {

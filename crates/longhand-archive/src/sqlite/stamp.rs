@@ -24,7 +24,7 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS stamp (id INTEGER PRIMARY KEY CH
     mark BLOB NOT NULL, before BLOB NOT NULL, now BLOB NOT NULL) STRICT";
 
 /// The random stamp of one transaction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp([u8; BYTES]);
 
 impl Stamp {

@@ -339,7 +339,7 @@ mod tests {
         // An open archive sweeps in the background, and its share would not be counted.
         drop(archive);
         let path = folder.path().join("archive.db");
-        let db = open::open(&path, &SqliteSettings::default()).unwrap();
+        let db = open::open(&path, &SqliteSettings::default()).unwrap().0;
         remove(&db, SessionId(0));
         let mut sweep = Sweep::default();
         let (mut rows, mut most) = (0, 0);
@@ -401,7 +401,7 @@ mod tests {
             }
             let before = archive.entries(kept, 0..99).unwrap();
             drop(archive);
-            let db = open::open(&path, &SqliteSettings::default()).unwrap();
+            let db = open::open(&path, &SqliteSettings::default()).unwrap().0;
             remove(&db, removed);
             let mut sweep = Sweep::default();
             for _ in 0..steps {

@@ -23,10 +23,11 @@ pub(crate) struct SearchArgs {
     /// Only sessions with this agent, such as claude-code
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
-    /// Only messages since this date or age: 2026-11-15, '2026-11-15 19:00', 90m, 12h, 3d, 2w
+    /// Only messages that were said since this date or age: 2026-11-15, '2026-11-15 19:00', 90m, 12h, 3d, 2w. Of
+    /// imported sessions, the times in their files count
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Only messages before this date or age
+    /// Only messages that were said before this date or age
     #[arg(long, value_name = "TIME")]
     pub(crate) before: Option<String>,
     /// Only messages of this role

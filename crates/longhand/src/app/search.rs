@@ -5,13 +5,14 @@ use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::ops::Range;
 
 use longhand_archive::{
-    Entry, RankedFound, RankedHit, Scope, SearchFilter, SessionId, SessionInfo, ask, wait,
+    Entry, RankedFound, RankedHit, Scope, SearchFilter, SessionId, SessionInfo, ask, readable, wait,
 };
 use longhand_core::{Part, Role};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
 use super::{Access, App, AppError, Reach, Timestamp};
+use crate::driver::searchable;
 use crate::recall;
 
 /// The most characters of a session's first words beside what was found in it.
@@ -48,9 +49,10 @@ pub struct SearchRequest {
     pub tool: Option<String>,
     /// Only messages that name this file.
     pub file: Option<String>,
-    /// Only messages since this time.
+    /// Only messages that were said since this time: as the file that they were imported from tells, or when they were
+    /// recorded.
     pub since: Option<Timestamp>,
-    /// Only messages before this time.
+    /// Only messages that were said before this time.
     pub before: Option<Timestamp>,
     /// How many messages before and after each one come along.
     pub context: u64,
@@ -266,9 +268,7 @@ impl App {
     ) -> Result<RankedFound, AppError> {
         let accepts = |session: SessionId, entry: &Entry| {
             self.passes(request, filter, session, entry)
-                && pattern.is_none_or(|pattern| {
-                    pattern.is_match(&crate::driver::searchable(&entry.form, &entry.raw))
-                })
+                && pattern.is_none_or(|pattern| pattern.is_match(&text_of(entry)))
         };
         let words = request.words();
         let found = ask::ranked(&*self.archive, scopes, &words, filter, request.limit, &accepts);
@@ -301,7 +301,7 @@ impl App {
                         continue;
                     };
                     if self.passes(request, filter, hit.session, &entry) {
-                        let text = crate::driver::searchable(&entry.form, &entry.raw);
+                        let text = text_of(&entry);
                         let (session, snippet) = (hit.session, hit.snippet);
                         hits.push(RankedHit {
                             session,
@@ -377,7 +377,7 @@ impl App {
             entry: seq,
             round: hit.entry.round,
             role: role.as_str().to_owned(),
-            at: Timestamp(hit.entry.source_ms.unwrap_or(hit.entry.at_ms)),
+            at: Timestamp(hit.entry.said_ms()),
             score: (f64::from(hit.score) * 1_000.0).round() / 1_000.0,
             tokens: hit.text.chars().count().div_ceil(CHARS_OF_TOKEN) as u64,
             repeats: hit.repeats,
@@ -403,7 +403,7 @@ impl App {
         let entries = self.archive.entries(session, around)?;
         let others = entries.iter().filter(|entry| entry.seq.0 != seq);
         let context = others.map(|entry| {
-            let text = crate::driver::searchable(&entry.form, &entry.raw);
+            let text = text_of(entry);
             ContextEntry {
                 entry: entry.seq.0,
                 role: recall::role(entry).unwrap_or(Role::Tool).as_str().to_owned(),
@@ -412,6 +412,11 @@ impl App {
         });
         Ok(context.collect())
     }
+}
+
+/// What search sees of an entry.
+fn text_of(entry: &Entry) -> String {
+    readable(&searchable(&entry.form, &entry.raw)).into_owned()
 }
 
 /// What leads to entries of a session: `7f3a9c02b1d4:12`, or `7f3a9c02b1d4:12-15`.

@@ -16,7 +16,7 @@ const FREQUENT_MIN: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(in crate::sqlite) struct IndexedEntry<'t> {
     pub(in crate::sqlite) id: i64,
-    pub(in crate::sqlite) at_ms: i64,
+    pub(in crate::sqlite) said_ms: i64,
     /// The terms that say where it belongs: see [`mark`].
     pub(in crate::sqlite) marks: &'t [Vec<u8>],
     pub(in crate::sqlite) text: &'t str,
@@ -96,7 +96,7 @@ impl SliceBuilder {
             words.push(said);
         }
         self.words += words.len() as u64;
-        self.entries.push((doc, entry.at_ms, words));
+        self.entries.push((doc, entry.said_ms, words));
     }
 
     fn number(&mut self, word: &str) -> u32 {
@@ -120,7 +120,7 @@ impl SliceBuilder {
             vec![mark::LENGTH],
             self.numbers_of(|(_, _, words)| words.len().cast_signed() as i64),
         ));
-        chunks.push((vec![mark::TIME], self.numbers_of(|(_, at_ms, _)| *at_ms)));
+        chunks.push((vec![mark::TIME], self.numbers_of(|(_, said_ms, _)| *said_ms)));
         chunks.extend(self.marks.iter().map(|(mark, docs)| (mark.clone(), only(docs))));
         chunks.extend(self.pairs(&terms, &starts, &places));
         chunks.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
@@ -133,7 +133,7 @@ impl SliceBuilder {
             place_writer.write(&mut writer, term, &places[of_term]);
         }
         writer.finish_block();
-        let times = || self.entries.iter().map(|(_, at_ms, _)| *at_ms);
+        let times = || self.entries.iter().map(|(_, said_ms, _)| *said_ms);
         BuiltSlice {
             blocks: writer.full,
             first: self.first,

@@ -50,7 +50,7 @@ const GAPS: &[&str] = &[" ", " ", " ", "_", "-", "\n", ".", "", "/"];
 /// An entry as the test knows it.
 struct TestEntry {
     session: i64,
-    at_ms: i64,
+    said_ms: i64,
     text: String,
 }
 
@@ -97,12 +97,12 @@ impl TestArchive {
         for _ in 0..self.rng.range(1..60) {
             let count = self.rng.range(0..25);
             let text = words(&mut self.rng, count);
-            let (session, at_ms) = (below(&mut self.rng, 3), below(&mut self.rng, 1_000));
+            let (session, said_ms) = (below(&mut self.rng, 3), below(&mut self.rng, 1_000));
             self.newest += 1;
             let marks = Self::marks(session);
             let id = self.newest;
-            builder.add(&IndexedEntry { id, at_ms, marks: &marks, text: &text });
-            self.entries.insert(id, TestEntry { session, at_ms, text });
+            builder.add(&IndexedEntry { id, said_ms, marks: &marks, text: &text });
+            self.entries.insert(id, TestEntry { session, said_ms, text });
         }
         insert_slice(&self.db, &builder.build(self.newest)).unwrap();
     }
@@ -166,8 +166,8 @@ impl TestArchive {
         for strictness in [Strictness::Words, Strictness::Substrings] {
             let is_wanted = |entry: &TestEntry| {
                 session.is_none_or(|session| entry.session == session)
-                    && since_ms.is_none_or(|since| entry.at_ms >= since)
-                    && before_ms.is_none_or(|before| entry.at_ms < before)
+                    && since_ms.is_none_or(|since| entry.said_ms >= since)
+                    && before_ms.is_none_or(|before| entry.said_ms < before)
                     && query.find(&entry.text, strictness).is_some()
             };
             let all = self.entries.iter().rev();
@@ -193,8 +193,8 @@ impl TestArchive {
         let sums = check::sums(&self.db).unwrap();
         assert_eq!(sums.len(), self.entries.len());
         for (id, entry) in &self.entries {
-            let (id, at_ms, marks) = (*id, entry.at_ms, Self::marks(entry.session));
-            let right = check::sum(&IndexedEntry { id, at_ms, marks: &marks, text: &entry.text });
+            let (id, said_ms, marks) = (*id, entry.said_ms, Self::marks(entry.session));
+            let right = check::sum(&IndexedEntry { id, said_ms, marks: &marks, text: &entry.text });
             assert_eq!(sums.get(&id), Some(&right), "{}", entry.text);
         }
         let query = Query::parse("the of order serializer 数 config").unwrap();
@@ -256,8 +256,8 @@ fn a_word_goes_with_the_last_entry_that_has_it() {
             archive.newest += 1;
             let (id, text) = (archive.newest, "my secretword canary is MySecretCanary".to_owned());
             let marks = TestArchive::marks(1);
-            builder.add(&IndexedEntry { id, at_ms: 5, marks: &marks, text: &text });
-            archive.entries.insert(id, TestEntry { session: 1, at_ms: 5, text });
+            builder.add(&IndexedEntry { id, said_ms: 5, marks: &marks, text: &text });
+            archive.entries.insert(id, TestEntry { session: 1, said_ms: 5, text });
             secrets.push(id);
         }
         insert_slice(&archive.db, &builder.build(archive.newest)).unwrap();

@@ -379,7 +379,7 @@ fn fill(path: &Path, bytes_min: u64) {
     }
     drop(archive);
     // As a kill right after the removal leaves it.
-    let db = open::open(path, &SqliteSettings::default()).unwrap();
+    let db = open::open(path, &SqliteSettings::default()).unwrap().0;
     assert!(session::remove(&db, SessionId(1)).unwrap());
 }
 

@@ -32,8 +32,8 @@ pub(super) fn check_all(db: &Connection) -> Result<Vec<Damage>, Fault> {
         let marks = marks.of(&entry)?;
         // A damaged entry is named elsewhere, and no fault of the index.
         let Some(text) = entry.text else { continue };
-        let (id, at_ms) = (entry.id, entry.at_ms);
-        let right = index::sum(&IndexedEntry { id, at_ms, marks: &marks, text: &text });
+        let (id, said_ms) = (entry.id, entry.said_ms);
+        let right = index::sum(&IndexedEntry { id, said_ms, marks: &marks, text: &text });
         wrong += u64::from(sum != Some(right));
     }
     drop(rows);
