@@ -96,14 +96,8 @@ impl Texts {
         known
     }
 
-    /// The texts on a ranker's walks that are wanted, with what they have of the query; the newest is the last one that
-    /// was added.
-    pub fn walked(
-        &self,
-        ranker: &Ranker,
-        limit: usize,
-        is_wanted: impl Fn(usize) -> bool,
-    ) -> Vec<(usize, Measure)> {
+    /// What the texts have of a query that have anything of it.
+    fn found(&self, ranker: &Ranker) -> FxHashMap<usize, Measure> {
         let mut measures: FxHashMap<usize, Measure> = FxHashMap::default();
         for (at, wanted) in ranker.terms().iter().enumerate() {
             for (number, places) in self.with(&wanted.term) {
@@ -116,6 +110,18 @@ impl Texts {
                 measure.found.push(FoundTerm { term: at, frequency, places });
             }
         }
+        measures
+    }
+
+    /// The texts on a ranker's walks that are wanted, with what they have of the query; the newest is the last one that
+    /// was added.
+    pub fn walked(
+        &self,
+        ranker: &Ranker,
+        limit: usize,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Vec<(usize, Measure)> {
+        let mut measures = self.found(ranker);
         let has = |number: usize, terms: &[usize]| {
             let measure = measures.get(&number);
             measure.is_some_and(|measure| {

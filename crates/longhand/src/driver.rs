@@ -50,7 +50,7 @@ pub use crate::known_calls::{KnownCalls, Unread};
 pub use crate::learned::{Learned, TooLong};
 pub use crate::one_request::{image_rule, tokens_outside_messages};
 pub use crate::redact::hidden_tokens;
-pub use crate::rejoin::{Rejoined, group_of, rejoin};
+pub use crate::rejoin::{Rejoined, Rejoining, group_of, rejoin};
 pub use crate::source::origin_of;
 pub use crate::story::Storyteller;
 pub use longhand_core::Scale;

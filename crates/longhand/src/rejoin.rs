@@ -34,7 +34,15 @@ pub struct Rejoined {
     pub added: usize,
 }
 
-/// Adds the new messages of a conversation to the session that has the others; `None` if no session has them.
+/// What became of a conversation that was looked for.
+pub enum Rejoining {
+    /// A session has it.
+    Known(Rejoined),
+    /// No session has it. It comes back, with what its messages mean, for whoever begins one.
+    Unknown(Box<Conversation>, Vec<Meaning>),
+}
+
+/// Adds the new messages of a conversation to the session that has the others, if there is one.
 ///
 /// Without an `owner`, the session may belong to any, since whoever can open an archive may read all of it. It is found by its
 /// messages or by the program's name for it (`groups`), because programs do not store exactly what they send.
@@ -44,10 +52,11 @@ pub fn rejoin(
     conversation: Conversation,
     groups: &[u64],
     now_ms: i64,
-) -> Result<Option<Rejoined>, SessionError> {
+) -> Result<Rejoining, SessionError> {
     let path = conversation.path();
     let messages = &path.messages[path.lead..];
-    let beginning = with_messages(&**archive, owner, messages)?;
+    let meanings: Vec<Meaning> = messages.iter().map(Meaning::of).collect();
+    let beginning = with_messages(&**archive, owner, messages, &meanings)?;
     let mut same: Vec<SessionInfo> = Vec::new();
     for group in groups.iter().collect::<BTreeSet<_>>() {
         let found = wait(archive.list_sessions(SessionFilter::Group(*group), Page::ALL))?;
@@ -55,7 +64,9 @@ pub fn rejoin(
         same.extend(found.items.into_iter().filter(is_visible));
     }
     let longest = || same.iter().max_by_key(|info| info.entries).cloned();
-    let Some(session) = beginning.clone().or_else(longest) else { return Ok(None) };
+    let Some(session) = beginning.clone().or_else(longest) else {
+        return Ok(Rejoining::Unknown(Box::new(conversation), meanings));
+    };
     let elsewhere = same.iter().filter(|info| info.id != session.id);
     let known = KnownMeanings::of(&**archive, &session, elsewhere)?;
     if let Some((after, new)) = known.rest(messages) {
@@ -64,18 +75,18 @@ pub fn rejoin(
         if !entries.is_empty() {
             archive.append(session.id, After::Entry(after), &entries)?;
         }
-        return Ok(Some(Rejoined { session, added: entries.len() }));
+        return Ok(Rejoining::Known(Rejoined { session, added: entries.len() }));
     }
     if beginning.is_some() {
         let (count, owner, name) = (messages.len(), session.owner, session.name.clone());
         let admitted = Admitted::archived(Arc::clone(archive), owner, conversation, &name, now_ms)?;
         let known = admitted.session().map_or(0, |(_, known)| known);
-        return Ok(Some(Rejoined { session, added: count - known }));
+        return Ok(Rejoining::Known(Rejoined { session, added: count - known }));
     }
     let entries: Vec<_> =
         messages.iter().map(|message| entry_of(conversation.dialect, message, now_ms)).collect();
     archive.append(session.id, After::Entry(None), &entries)?;
-    Ok(Some(Rejoined { session, added: entries.len() }))
+    Ok(Rejoining::Known(Rejoined { session, added: entries.len() }))
 }
 
 /// What the messages of a session mean, and which it has in other sessions of the same conversation.
@@ -133,12 +144,13 @@ fn with_messages(
     archive: &dyn Archive,
     owner: Option<Owner>,
     messages: &[Message],
+    meanings: &[Meaning],
 ) -> Result<Option<SessionInfo>, SessionError> {
     let mut best = None;
     let owners = owner.map_or_else(|| wait(archive.owners()), |owner| Ok(vec![owner]))?;
     for owner in owners {
         let mut chain = Chain::new(owner.root());
-        chain.extend(messages);
+        meanings.iter().for_each(|meaning| chain.push(*meaning));
         let links: Vec<Link> = chain.said().collect();
         let Some(found) = archive.find_path(owner, &links)? else { continue };
         let said = messages.iter().zip(chain.links()).filter(|(_, link)| !link.is_silent());

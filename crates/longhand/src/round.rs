@@ -141,27 +141,10 @@ impl Round {
 
     /// Splits a whole conversation into rounds: each begins with what the user says.
     pub fn split_conversation(bytes: Vec<u8>, at_ms: i64) -> Result<Vec<NewEntry>, SessionError> {
-        let mut entries = Vec::new();
-        Self::each_of_conversation(bytes, at_ms, |entry| {
-            entries.push(entry);
-            Ok::<(), SessionError>(())
-        })?;
-        Ok(entries)
-    }
-
-    /// The same, one entry after another: a long conversation is in memory only once. Gives how many leading system
-    /// messages there are, which are no entries.
-    pub fn each_of_conversation<E: From<SessionError>>(
-        bytes: Vec<u8>,
-        at_ms: i64,
-        mut take: impl FnMut(NewEntry) -> Result<(), E>,
-    ) -> Result<usize, E> {
-        let conversation = read(bytes, None).map_err(SessionError::from)?;
+        let conversation = read(bytes, None)?;
         let path = conversation.path();
         let said = path.messages[path.lead..].iter();
-        said.map(|message| entry_of(conversation.dialect, message, at_ms))
-            .try_for_each(&mut take)?;
-        Ok(path.lead)
+        Ok(said.map(|message| entry_of(conversation.dialect, message, at_ms)).collect())
     }
 
     /// The round with marks in the place of secrets.

@@ -5,13 +5,13 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use longhand_archive::{After, NewEntry, NewSession, Origin, Owner, SessionId, SessionInfo};
-use longhand_core::{Seq, cut};
+use longhand_core::{Meaning, Seq, cut};
 use longhand_dialect::{Conversation, read, unpack};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{App, AppError, check_new_name};
-use crate::driver::{group_of, new_entry, opening_of, origin_of, rejoin};
+use crate::driver::{Rejoined, Rejoining, entry_with, group_of, new_entry, opening_of, origin_of, rejoin};
 use crate::transfer::{self, Exported, ExportedMessage, ExportedSession, Imported, TransferError};
 use crate::{Redactor, Round};
 
@@ -219,14 +219,24 @@ impl App {
                         &request.file,
                     )
                 };
-                if let Some(session) = self.rejoined(&text, *conversation, request)? {
-                    vec![session]
-                } else {
-                    let mut appending = Appending::new(self, request, None, origin);
-                    let add = |entry| appending.add(entry);
-                    let left = Round::each_of_conversation(text.into_bytes(), request.now_ms, add)?;
-                    system_messages_left = left as u64;
-                    vec![appending.finish()?]
+                match self.rejoined(text, *conversation, request)? {
+                    Rejoining::Known(Rejoined { session, added }) => vec![ImportedSession {
+                        id: session.id.to_string(),
+                        name: session.name,
+                        outcome: ImportOutcome::Rejoined,
+                        rounds: 0,
+                        added: added as u64,
+                    }],
+                    Rejoining::Unknown(conversation, meanings) => {
+                        let path = conversation.path();
+                        system_messages_left = path.lead as u64;
+                        let (dialect, now_ms) = (conversation.dialect, request.now_ms);
+                        let mut appending = Appending::new(self, request, None, origin);
+                        for (message, meaning) in path.messages[path.lead..].iter().zip(meanings) {
+                            appending.add(entry_with(dialect, message, meaning, now_ms))?;
+                        }
+                        vec![appending.finish()?]
+                    }
                 }
             }
         };
@@ -289,15 +299,18 @@ impl App {
         Ok(target.imported(rounds, added))
     }
 
-    /// Adds a conversation to the session that the proxy, or an earlier import, began for it.
+    /// Adds a conversation to the session that the proxy, or an earlier import, began for it. If there is none, it comes
+    /// back, with what its messages mean.
     fn rejoined(
         &self,
-        text: &str,
+        text: String,
         conversation: Conversation,
         request: &ImportRequest,
-    ) -> Result<Option<ImportedSession>, AppError> {
+    ) -> Result<Rejoining, AppError> {
         if request.name.is_some() {
-            return Ok(None);
+            let path = conversation.path();
+            let meanings = path.messages[path.lead..].iter().map(Meaning::of).collect();
+            return Ok(Rejoining::Unknown(Box::new(conversation), meanings));
         }
         let lines = text.lines().take(ID_LINES_MAX);
         let lines = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -308,14 +321,8 @@ impl App {
         });
         let ids = ids.flatten().chain(request.name_default.clone());
         let groups: Vec<u64> = ids.filter_map(|id| group_of(&id)).collect();
-        let rejoined = rejoin(&self.archive, self.owner, conversation, &groups, request.now_ms)?;
-        Ok(rejoined.map(|rejoined| ImportedSession {
-            id: rejoined.session.id.to_string(),
-            name: rejoined.session.name,
-            outcome: ImportOutcome::Rejoined,
-            rounds: 0,
-            added: rejoined.added as u64,
-        }))
+        drop(text);
+        Ok(rejoin(&self.archive, self.owner, conversation, &groups, request.now_ms)?)
     }
 }
 
