@@ -139,14 +139,16 @@ impl SoughtTerms {
 
     /// Of many terms, the ones that count: the surest, and of these the shortest.
     pub fn keep(&self, mut terms: Vec<String>) -> Vec<String> {
-        let weight = |term: &str| self.weight(term).unwrap_or(0.0);
-        terms.sort_by(|one, other| {
-            let surer = weight(other).total_cmp(&weight(one));
-            surer.then(one.len().cmp(&other.len())).then(one.cmp(other))
-        });
+        terms.sort_unstable();
         terms.dedup();
-        terms.truncate(KEPT_MAX);
-        terms
+        let weighed = terms.into_iter().map(|term| (self.weight(&term).unwrap_or(0.0), term));
+        let mut weighed: Vec<(f32, String)> = weighed.collect();
+        // Of equal length, they stay in order.
+        weighed.sort_by(|(weight, one), (other_weight, other)| {
+            other_weight.total_cmp(weight).then(one.len().cmp(&other.len()))
+        });
+        weighed.truncate(KEPT_MAX);
+        weighed.into_iter().map(|(_, term)| term).collect()
     }
 
     fn is_inside_sought(&self) -> bool {

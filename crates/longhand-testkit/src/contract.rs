@@ -153,6 +153,7 @@ cases! { $
         parts_of_words_are_found_if_nothing_else_is
         names_are_found_whole_and_in_parts
         a_search_is_filtered_where_it_is_made
+        calls_are_searched_by_what_they_say
         a_search_keeps_to_its_scope
         any_string_is_a_query
         what_fits_best_comes_first

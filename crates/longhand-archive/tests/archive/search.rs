@@ -1,14 +1,44 @@
 //! Searching with an index and without.
 
 use longhand_archive::{
-    Archive, Owner, RankedFound, Scope, SearchFilter, SqliteArchive, ask, wait,
+    Archive, NewEntry, Owner, RankedFound, Scope, SearchFilter, SqliteArchive, ask, wait,
 };
+use rusqlite::Connection;
 
 use crate::common::{fresh, id, record, user};
 
 fn ranked(archive: &SqliteArchive, scope: Scope, query: &str, limit: usize) -> RankedFound {
     let filter = SearchFilter::default();
     wait(ask::ranked(archive, &[scope], query, filter, limit, &|_, _| true)).unwrap()
+}
+
+/// An index that an earlier release made has other words: it is made anew, and meanwhile messages are read.
+#[test]
+fn the_words_of_an_earlier_index_are_forgotten() {
+    let (folder, archive) = fresh();
+    let call = |n: usize| {
+        let text = format!(r#"write {{"path":"/src/{n}.py","text":"\nimport os{n}"}}"#);
+        NewEntry { raw: text.clone(), ..user(&text) }
+    };
+    record(&archive, "a", &(0..600).map(call).collect::<Vec<_>>());
+    archive.index().unwrap();
+    drop(archive);
+    let path = folder.path().join("archive.db");
+    let number = |sql: &str| -> i64 {
+        Connection::open(&path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    let blocks = number("SELECT count(*) FROM index_block");
+    Connection::open(&path).unwrap().execute("UPDATE index_state SET version = 1", []).unwrap();
+    let archive = SqliteArchive::open(&path).unwrap();
+    let before = ranked(&archive, Scope::All, "import os17", 5);
+    assert_eq!(before.hits[0].entry.seq.0, 17);
+    assert!(before.hits[0].snippet.contains("text: import os17"), "{}", before.hits[0].snippet);
+    archive.index().unwrap();
+    assert_eq!(ranked(&archive, Scope::All, "import os17", 5), before);
+    assert_eq!(archive.verify(None).unwrap(), []);
+    drop(archive);
+    assert_eq!(number("SELECT version FROM index_state"), 2);
+    assert!(number("SELECT count(*) FROM index_block") < 2 * blocks);
 }
 
 /// The tail of an archive is not in the index yet, and both must look the same.

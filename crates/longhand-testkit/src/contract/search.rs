@@ -72,6 +72,8 @@ pub(super) fn a_search_is_filtered_where_it_is_made(archive: &dyn Archive) {
         at("needle 1", "assistant", 100),
         at("needle 2", "system", 300),
         at("needle 3", "user", 200),
+        // Imported: it was said earlier than it was recorded.
+        NewEntry { source_ms: Some(150), ..at("needle 4", "assistant", 900) },
     ];
     record(archive, "s", &said);
     let found = |role: Option<Role>, since_ms: Option<i64>, before_ms: Option<i64>| {
@@ -80,7 +82,7 @@ pub(super) fn a_search_is_filtered_where_it_is_made(archive: &dyn Archive) {
         assert!(!found.is_partial);
         seqs(&found.hits)
     };
-    assert_eq!(found(None, None, None), [3, 2, 1, 0]);
+    assert_eq!(found(None, None, None), [4, 3, 2, 1, 0]);
     assert_eq!(found(Some(Role::System), None, None), [2]);
     assert_eq!(found(Some(Role::User), None, None), [3, 0]);
     assert_eq!(found(Some(Role::Tool), None, None), [0; 0]);
@@ -88,6 +90,37 @@ pub(super) fn a_search_is_filtered_where_it_is_made(archive: &dyn Archive) {
     assert_eq!(found(None, Some(200), Some(500)), [3, 2]);
     assert_eq!(found(Some(Role::User), Some(201), None), [0]);
     assert_eq!(found(None, Some(501), None), [0; 0]);
+    assert_eq!(found(None, Some(100), Some(200)), [4, 1]);
+    let filter = SearchFilter { since_ms: Some(100), before_ms: Some(200), role: None };
+    let ranked = ask::ranked(archive, &[Scope::All], "needle", filter, 9, &|_, _| true);
+    let mut found: Vec<u64> =
+        wait(ranked).unwrap().hits.iter().map(|hit| hit.entry.seq.0).collect();
+    found.sort_unstable();
+    assert_eq!(found, [1, 4]);
+}
+
+pub(super) fn calls_are_searched_by_what_they_say(archive: &dyn Archive) {
+    let call = |text: &str| NewEntry { raw: text.to_owned(), ..reply(text) };
+    let said = [
+        call(r#"write {"path":"/src/a.py","text":"\nimport os\nprint(\"caf\u00e9\")"}"#),
+        user(r"where is C:\new\table?"),
+    ];
+    record(archive, "s", &said);
+    let found = |query: &str| {
+        let filter = SearchFilter::default();
+        let found = ask::ranked(archive, &[Scope::All], query, filter, 9, &|_, _| true);
+        let hits = wait(found).unwrap().hits;
+        let seqs = |hit: &RankedHit| (hit.entry.seq.0, hit.snippet.clone());
+        hits.iter().map(seqs).collect::<Vec<_>>()
+    };
+    let snippet = r#"write path: /src/a.py text: import os print("café")"#;
+    assert_eq!(found("import"), [(0, snippet.to_owned())]);
+    assert_eq!(found("\"import os print\""), [(0, snippet.to_owned())]);
+    assert_eq!(found("nimport"), []);
+    assert_eq!(found("café")[0].0, 0);
+    assert_eq!(found("table")[0].0, 1);
+    let hits = archive.search(&Scope::All, "import os", 9).unwrap();
+    assert_eq!(hits.iter().map(|hit| hit.snippet.as_str()).collect::<Vec<_>>(), [snippet]);
 }
 
 pub(super) fn a_search_keeps_to_its_scope(archive: &dyn Archive) {

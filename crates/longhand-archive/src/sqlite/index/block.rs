@@ -155,6 +155,17 @@ impl<'b> BlockReader<'b> {
         Self { rest: block.get(SUM_BYTES..).unwrap_or_default(), term: Vec::new() }
     }
 
+    /// The key of the first chunk, of whose term nothing is left out.
+    pub(super) fn first_key(block: &'b [u8]) -> Option<(&'b [u8], u32)> {
+        let mut reader = Self::new(block);
+        let (halves, rest) = reader.rest.split_first()?;
+        reader.rest = rest;
+        reader.length(halves >> 4).filter(|shared| *shared == 0)?;
+        let length = reader.length(halves & HALF_FULL)?;
+        let (term, mut rest) = reader.rest.split_at_checked(length)?;
+        Some((term, u32::try_from(take_number(&mut rest)?).ok()?))
+    }
+
     /// The next chunk, whose term is in `term` then.
     pub(super) fn next(&mut self) -> Option<Item<'b>> {
         let (halves, rest) = self.rest.split_first()?;
@@ -195,6 +206,10 @@ mod tests {
         let mut found = Vec::new();
         for block in &writer.full {
             let mut reader = BlockReader::checked(block).unwrap();
+            let first = reader.clone().next().unwrap().first;
+            let mut ahead = reader.clone();
+            ahead.next();
+            assert_eq!(BlockReader::first_key(block), Some((&ahead.term[..], first)));
             while let Some(item) = reader.next() {
                 let term = String::from_utf8(reader.term.clone()).unwrap();
                 found.push((term, item.first, item.bytes.to_vec()));

@@ -168,11 +168,23 @@ impl Chunk {
     }
 
     /// The same, in the place of what it had.
-    pub(super) fn decode_into(&mut self, kind: Kind, first: u32, mut bytes: &[u8]) -> Option<()> {
+    pub(super) fn decode_into(&mut self, kind: Kind, first: u32, bytes: &[u8]) -> Option<()> {
+        let places = self.decode_docs_into(kind, first, bytes)?;
+        self.decode_places(places)
+    }
+
+    /// Reads entries and numbers, and returns the rest, which [`Chunk::decode_places`] reads: most entries that are
+    /// passed are not asked for places.
+    pub(super) fn decode_docs_into<'b>(
+        &mut self,
+        kind: Kind,
+        first: u32,
+        mut bytes: &'b [u8],
+    ) -> Option<&'b [u8]> {
         self.clear();
         if kind == Kind::Places && bytes.len() <= LONE_BYTES_MAX {
             self.push(first, 1, &[u32::try_from(take_number(&mut bytes)?).ok()?]);
-            return Some(());
+            return Some(&[]);
         }
         let count = usize::try_from(take_number(&mut bytes)?).ok()?;
         // Each takes some bits at least.
@@ -211,11 +223,20 @@ impl Chunk {
                     chunk.values.push(i64::from(bits.ones()?) + 1);
                     next = doc.checked_add(1)?;
                 }
-                let mut bits = BitReader::new(places)?;
-                chunk.decode_gaps(&mut || bits.number())?;
+                // There are some, or it is no chunk.
+                return (!places.is_empty()).then_some(places);
             }
         }
-        Some(())
+        Some(&[])
+    }
+
+    /// Reads the rest of a chunk, if there is one.
+    pub(super) fn decode_places(&mut self, rest: &[u8]) -> Option<()> {
+        if rest.is_empty() {
+            return Some(());
+        }
+        let mut bits = BitReader::new(rest)?;
+        self.decode_gaps(&mut || bits.number())
     }
 
     fn decode_docs(&mut self, first: u32, count: usize, bytes: &[u8]) -> Option<()> {

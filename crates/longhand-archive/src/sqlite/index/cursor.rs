@@ -1,5 +1,6 @@
 //! The entries of one term in one segment, the newest first.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::block::{BlockReader, TOTAL, kind};
@@ -12,12 +13,19 @@ use crate::sqlite::fault::Fault;
 pub(super) struct Cursor {
     term: Vec<u8>,
     /// The chunks of the term in the block that was read last, the oldest first.
-    items: Vec<(u32, std::ops::Range<usize>)>,
+    items: Vec<(u32, Range<usize>)>,
     block: Option<Rc<Vec<u8>>>,
     /// Whether the block before this one may have chunks of the term.
     has_before: bool,
     /// Which of the chunks was read.
-    chunk: Option<(usize, Chunk)>,
+    chunk: Option<ReadChunk>,
+}
+
+struct ReadChunk {
+    at: usize,
+    chunk: Chunk,
+    /// Where its places are in the block, as long as they were not read.
+    places: Range<usize>,
 }
 
 impl Cursor {
@@ -45,6 +53,8 @@ impl Cursor {
                     TOTAL => return take_number(&mut bytes).ok_or_else(damaged),
                     _ => count += chunk::count(kind(&self.term), bytes),
                 }
+            } else if reader.term > self.term {
+                break;
             }
         }
         Ok(count)
@@ -58,7 +68,7 @@ impl Cursor {
         doc: u32,
     ) -> Result<Option<u32>, Fault> {
         loop {
-            if let Some((_, chunk)) = &self.chunk {
+            if let Some(ReadChunk { chunk, .. }) = &self.chunk {
                 let after = chunk.docs.partition_point(|known| *known <= doc);
                 if after > 0 {
                     return Ok(Some(chunk.docs[after - 1]));
@@ -93,8 +103,11 @@ impl Cursor {
         let at = after - 1;
         let Some(block) = &self.block else { return Ok(false) };
         let (first, range) = self.items[at].clone();
-        let chunk = Chunk::decode(kind(&self.term), first, &block[range]).ok_or_else(damaged)?;
-        self.chunk = Some((at, chunk));
+        let end = range.end;
+        let mut chunk = self.chunk.take().map_or_else(Chunk::default, |read| read.chunk);
+        let rest = chunk.decode_docs_into(kind(&self.term), first, &block[range]);
+        let places = end - rest.ok_or_else(damaged)?.len()..end;
+        self.chunk = Some(ReadChunk { at, chunk, places });
         Ok(true)
     }
 
@@ -128,10 +141,15 @@ impl Cursor {
     }
 
     /// What is known of an entry that [`Cursor::seek`] has just found.
-    pub(super) fn posting(&self, doc: u32) -> Option<(i64, &[u32])> {
-        let (_, chunk) = self.chunk.as_ref()?;
-        let at = chunk.docs.binary_search(&doc).ok()?;
-        Some((chunk.values[at], chunk.places(at)))
+    pub(super) fn posting(&mut self, doc: u32) -> Result<Option<(i64, &[u32])>, Fault> {
+        let Some((read, block)) = self.chunk.as_mut().zip(self.block.as_ref()) else {
+            return Ok(None);
+        };
+        let ReadChunk { chunk, places, .. } = read;
+        let Ok(at) = chunk.docs.binary_search(&doc) else { return Ok(None) };
+        chunk.decode_places(&block[places.clone()]).ok_or_else(damaged)?;
+        places.start = places.end;
+        Ok(Some((chunk.values[at], chunk.places(at))))
     }
 
     /// The newest entry up to one whose number is in a range.
@@ -144,7 +162,7 @@ impl Cursor {
     ) -> Result<Option<u32>, Fault> {
         loop {
             let Some(found) = self.seek(blocks, segment, doc)? else { return Ok(None) };
-            let Some((at, chunk)) = &self.chunk else { return Ok(None) };
+            let Some(ReadChunk { at, chunk, .. }) = &self.chunk else { return Ok(None) };
             let until = chunk.docs.partition_point(|known| *known <= found);
             let is_inside = |value: &i64| (low..=high).contains(value);
             if let Some(inside) = chunk.values[..until].iter().rposition(is_inside) {
@@ -152,7 +170,7 @@ impl Cursor {
             }
             // Chunks before this one are passed over as far as they are out of the range.
             let (Some(block), at) = (&self.block, *at) else { return Ok(None) };
-            let may_have = |(_, range): &(u32, std::ops::Range<usize>)| {
+            let may_have = |(_, range): &(u32, Range<usize>)| {
                 let between = chunk::numbers_between(&block[range.clone()]);
                 between.is_none_or(|(lowest, highest)| lowest <= high && highest >= low)
             };

@@ -235,7 +235,7 @@ impl Phrase {
                 doc = found;
                 continue 'again;
             }
-            if self.is_run(doc) {
+            if self.is_run(doc)? {
                 return Ok(Some(doc));
             }
             match doc.checked_sub(1) {
@@ -247,32 +247,33 @@ impl Phrase {
 
     /// Whether the words may stand side by side in an entry: each in the place after the one before, or, for parts of a
     /// name, in the same.
-    fn is_run(&self, doc: u32) -> bool {
-        let mut ends: Option<(Vec<u32>, &[u8])> = None;
-        for word in &self.words {
+    fn is_run(&mut self, doc: u32) -> Result<bool, Fault> {
+        let mut ends: Option<(Vec<u32>, Vec<u8>)> = None;
+        for word in &mut self.words {
             // What a word begins with may be in any place.
-            let Node::Term(cursor) = word else { return true };
-            let Some((count, places)) = cursor.posting(doc) else { return true };
+            let Node::Term(cursor) = word else { return Ok(true) };
+            let term = cursor.term().to_vec();
+            let Some((count, places)) = cursor.posting(doc)? else { return Ok(true) };
             if count > PLACES_OF_ENTRY_MAX {
-                return true;
+                return Ok(true);
             }
             let places = match ends {
                 None => places.to_vec(),
-                Some((before, term)) => {
+                Some((before, term_before)) => {
                     let is_next = |place: &&u32| {
                         let has = |wanted: u32| before.binary_search(&wanted).is_ok();
                         place.checked_sub(1).is_some_and(has)
-                            || (term != cursor.term() && has(**place))
+                            || (term_before != term && has(**place))
                     };
                     places.iter().filter(is_next).copied().collect()
                 }
             };
             if places.is_empty() {
-                return false;
+                return Ok(false);
             }
-            ends = Some((places, cursor.term()));
+            ends = Some((places, term));
         }
-        true
+        Ok(true)
     }
 }
 

@@ -59,8 +59,8 @@ pub(in crate::sqlite) fn totals_of(
             left -= 1;
             entries += 1;
             if lengths.seek(blocks, segment, found)? == Some(found) {
-                words +=
-                    lengths.posting(found).map_or(0, |(length, _)| length.max(0).cast_unsigned());
+                let length = lengths.posting(found)?.map_or(0, |(length, _)| length);
+                words += length.max(0).cast_unsigned();
             }
             next = found.checked_sub(1);
         }
@@ -164,7 +164,8 @@ pub(super) fn each_around(
             let mut reader = BlockReader::new(&current.data);
             while reader.next().is_some() {
                 // Marks come before words. A term with several chunks is taken as often.
-                if reader.term.first().is_some_and(|first| *first >= mark::WORDS)
+                if reader.term.len() >= word.len()
+                    && reader.term.first().is_some_and(|first| *first >= mark::WORDS)
                     && finder.find(&reader.term).is_some()
                     && str::from_utf8(&reader.term).is_ok_and(|term| !is_opaque(term))
                 {

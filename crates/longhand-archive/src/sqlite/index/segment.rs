@@ -255,9 +255,8 @@ impl<'d> Blocks<'d> {
                 low = middle + 1;
                 continue;
             };
-            let mut reader = BlockReader::new(&block.data);
-            let Some(item) = reader.next() else { return Err(damaged()) };
-            if compare((&reader.term, item.first), (term, doc)) == Ordering::Greater {
+            let key = BlockReader::first_key(&block.data).ok_or_else(damaged)?;
+            if compare(key, (term, doc)) == Ordering::Greater {
                 high = block.id - 1;
             } else {
                 low = middle + 1;

@@ -94,12 +94,12 @@ impl<'s> Walking<'s> {
         let Some(doc) = self.segment.number(id) else { return Ok(Measure::default()) };
         let mut measure = Measure::default();
         if self.lengths.seek(blocks, self.segment, doc)? == Some(doc) {
-            let length = self.lengths.posting(doc).map_or(0, |(length, _)| length);
+            let length = self.lengths.posting(doc)?.map_or(0, |(length, _)| length);
             measure.length = length.max(0).cast_unsigned();
         }
         for (term, cursor) in &mut self.terms {
             if cursor.seek(blocks, self.segment, doc)? == Some(doc)
-                && let Some((frequency, places)) = cursor.posting(doc)
+                && let Some((frequency, places)) = cursor.posting(doc)?
             {
                 let frequency = frequency.max(0).cast_unsigned();
                 measure.found.push(FoundTerm { term: *term, frequency, places: places.to_vec() });
