@@ -121,8 +121,11 @@ mod tests {
                 "looking\nshell command: bash -lc rg \"a b\"\nwait: 5\ndone",
             ),
             (r#"mcp.db:run/it {"q":{"a":[],"b":{"c":null}}}"#, "mcp.db:run/it q: a: \nb: c: null"),
-            (r#"one {"a":"\t1"}
-two {"b":"C:\\new\\table"}"#, "one a: \t1\ntwo b: C:\\new\\table"),
+            (
+                r#"one {"a":"\t1"}
+two {"b":"C:\\new\\table"}"#,
+                "one a: \t1\ntwo b: C:\\new\\table",
+            ),
             ("list {}", "list "),
         ] {
             assert_eq!(readable(text), expected);

@@ -58,7 +58,8 @@ impl Texts {
 
     /// The texts that have a term, each with its places.
     fn with(&self, term: &str) -> impl Iterator<Item = (usize, &[(u32, u32)])> {
-        let places = self.numbers.get(term).map_or(&[][..], |number| &self.places[*number as usize]);
+        let places =
+            self.numbers.get(term).map_or(&[][..], |number| &self.places[*number as usize]);
         let of_texts = places.chunk_by(|(one, _), (other, _)| one == other);
         of_texts.map(|places| (places[0].0 as usize, places))
     }
@@ -102,9 +103,8 @@ impl Texts {
         for (at, wanted) in ranker.terms().iter().enumerate() {
             for (number, places) in self.with(&wanted.term) {
                 let length = self.lengths[number];
-                let measure = measures
-                    .entry(number)
-                    .or_insert_with(|| Measure { length, found: Vec::new() });
+                let measure =
+                    measures.entry(number).or_insert_with(|| Measure { length, found: Vec::new() });
                 let first = places.iter().take(PLACES_OF_ENTRY_MAX as usize);
                 let (frequency, places) = (places.len() as u64, first.map(|(_, at)| *at).collect());
                 measure.found.push(FoundTerm { term: at, frequency, places });

@@ -237,12 +237,12 @@ mod tests {
         let known: Vec<String> =
             texts.known(&sought, |_| true).into_iter().map(|known| known.term).collect();
         let in_range = |term: &str| {
-            let is_opaque_meant = |range: &TermRange| {
-                matches!(range, TermRange::Term(_) | TermRange::IdBeginning(_))
-            };
-            sought.ranges().iter().any(|range| {
-                range.has(term) && (is_opaque_meant(range) || !is_opaque(term))
-            })
+            let is_opaque_meant =
+                |range: &TermRange| matches!(range, TermRange::Term(_) | TermRange::IdBeginning(_));
+            sought
+                .ranges()
+                .iter()
+                .any(|range| range.has(term) && (is_opaque_meant(range) || !is_opaque(term)))
         };
         for term in &known {
             assert!(in_range(term), "{query}: {term}");

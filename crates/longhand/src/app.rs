@@ -29,6 +29,8 @@
 //!
 //! **Errors** are one type, [`AppError`]: what happened, the sessions that were meant perhaps, and a hint.
 //!
+//! **Waiting.** Every function waits for the archive. In an asynchronous program, [`App::ask`] runs them on a thread of their own.
+//!
 //! **Times** are [`Timestamp`]: milliseconds in Rust, `2026-11-15T19:29:00.000Z` in JSON.
 
 mod asks;
@@ -48,9 +50,13 @@ mod search;
 mod timestamp;
 mod usage;
 
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::thread;
 
 use longhand_archive::{Archive, Owner};
+use tokio::sync::oneshot;
 
 pub use self::error::{AppError, ErrorReport};
 pub use self::expand::{ExpandRequest, Expanded};
@@ -108,6 +114,38 @@ impl App {
     #[must_use]
     pub fn within(self, reach: Reach) -> Self {
         Self { reach, ..self }
+    }
+
+    /// Asks on a thread of its own, for whoever must not block one, such as a task of an asynchronous runtime.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use longhand::MemoryArchive;
+    /// use longhand::app::{App, AppError, ListRequest};
+    ///
+    /// async fn count(app: &App) -> Result<usize, AppError> {
+    ///     app.ask(|app| Ok(app.sessions(&ListRequest::default())?.items.len())).await
+    /// }
+    /// let app = App::new(Arc::new(MemoryArchive::default()));
+    /// assert_eq!(longhand_archive::wait(count(&app)).unwrap(), 0);
+    /// ```
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&App) -> Result<T, AppError> + Send + 'static,
+    ) -> Result<T, AppError> {
+        let (reply, answer) = oneshot::channel();
+        let app = self.clone();
+        let work = move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| ask(&app)));
+            let _ = reply.send(outcome);
+        };
+        thread::Builder::new().name("longhand-app".to_owned()).spawn(work)?;
+        match answer.await {
+            Ok(Ok(answer)) => answer,
+            // It is the caller's panic.
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(_) => Err(io::Error::other("the thread that was asked has ended").into()),
+        }
     }
 
     /// The archive that is asked.

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{App, AppError, check_new_name};
-use crate::driver::{Rejoined, Rejoining, entry_with, group_of, new_entry, opening_of, origin_of, rejoin};
+use crate::driver::{
+    Rejoined, Rejoining, entry_with, group_of, new_entry, opening_of, origin_of, rejoin,
+};
 use crate::transfer::{self, Exported, ExportedMessage, ExportedSession, Imported, TransferError};
 use crate::{Redactor, Round};
 

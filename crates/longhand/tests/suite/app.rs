@@ -1,14 +1,17 @@
 //! The application layer over storage of any kind.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Waker};
 
 use longhand::app::{
     Access, App, AppError, ExpandRequest, FoundBy, FoundEntry, ImportOutcome, ImportReport,
     ImportRequest, ListRequest, ListedSession, LogLine, Reach, SearchRequest, SessionPage,
     SessionView, Timestamp, UsageBy, UsageReport, UsageRequest, ViewSettings,
 };
-use longhand::archive::{After, NewSession, Origin, RequestRecord};
+use longhand::archive::{After, NewSession, Origin, RequestRecord, wait};
 use longhand::{
     Archive, MemoryArchive, Owner, Prompt, Round, Session, SessionId, SessionSettings,
     SqliteArchive, Tokens,
@@ -410,4 +413,22 @@ fn a_search_that_would_read_too_much_says_so() {
     assert_eq!((found.entries.len(), found.is_partial), (10, true));
     let found = app.find_entries(&SearchRequest { limit: 5, ..regex("Question 209\\d") }).unwrap();
     assert_eq!((found.entries.len(), found.is_partial), (5, false));
+}
+
+#[test]
+fn what_is_asked_in_the_background_blocks_nobody() {
+    let app = App::new(Arc::new(MemoryArchive::default()));
+    let (release, released) = mpsc::channel::<()>();
+    let mut asked = pin!(app.ask(move |app| {
+        let _ = released.recv();
+        Ok(app.sessions(&ListRequest::default())?.items.len())
+    }));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(asked.as_mut().poll(&mut context).is_pending());
+    release.send(()).unwrap();
+    assert_eq!(wait(asked).unwrap(), 0);
+    let failed = app.ask(|app| app.show("nobody", &ViewSettings::default()).map(drop));
+    assert!(wait(failed).is_err());
+    let panics = || wait(app.ask(|_| -> Result<(), AppError> { panic!("of the caller") }));
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
 }
