@@ -6,12 +6,11 @@
 mod call;
 mod prompt;
 mod resource;
-mod say;
 mod tools;
 
 use std::sync::{Arc, OnceLock};
 
-use longhand::app::{App, AppError};
+use longhand::app::{App, AppError, for_models};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
     GetPromptResponse, Implementation, ListPromptsResult, ListResourcesResult, ListToolsResult,
@@ -79,7 +78,7 @@ impl ArchiveServer {
                 let _ = opened.set(open()?);
             }
             let app = opened.get().cloned().map_or_else(|| open(), Ok)?;
-            question(&app).map_err(|error| say::problem(&error))
+            question(&app).map_err(|error| for_models::problem(&error))
         });
         match asked.await {
             Ok(answer) => answer,

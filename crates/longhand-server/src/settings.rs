@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::header::HeaderName;
+use longhand::recall::RecallReach;
 use longhand::{Archive, Extractive, Miner, Owner, Redactor, Summariser, Tokens};
 use longhand_core::Policy;
 use longhand_model::Prices;
@@ -67,6 +68,8 @@ pub struct Settings {
     pub project: String,
     /// Where models are offered a tool that brings back what a window left out.
     pub recall_tool: RecallTool,
+    /// How far that tool reaches.
+    pub recall_reach: RecallReach,
     /// Where every message is kept.
     pub archive: Arc<dyn Archive>,
     /// Whether nothing is archived: what a window leaves out is kept in memory for a while, without handles.
@@ -134,6 +137,7 @@ impl Settings {
             prices: Prices::default(),
             project: String::new(),
             recall_tool: RecallTool::Never,
+            recall_reach: RecallReach::Session,
             archive,
             no_archive: false,
             require_archive: false,

@@ -35,6 +35,7 @@ mod asks;
 mod error;
 mod expand;
 mod export;
+pub mod for_models;
 mod forks;
 mod import;
 mod inspect;
@@ -43,6 +44,7 @@ mod list;
 mod log;
 mod lookup;
 mod manage;
+pub(crate) mod past;
 mod record;
 mod search;
 mod timestamp;
@@ -50,7 +52,8 @@ mod usage;
 
 use std::sync::Arc;
 
-use longhand_archive::{Archive, Owner};
+use longhand_archive::{Archive, Owner, SessionId};
+use longhand_core::Seq;
 
 pub use self::error::{AppError, ErrorReport};
 pub use self::expand::{ExpandRequest, Expanded};
@@ -91,6 +94,13 @@ pub enum Reach {
     Project(String),
     /// One conversation, by the name or id of one of its sessions.
     Session(String),
+    /// One path of a session, and the sessions that it continues.
+    Path {
+        /// The session.
+        session: SessionId,
+        /// The path's last entry; `None` for all of the session.
+        head: Option<Seq>,
+    },
 }
 
 impl App {

@@ -141,7 +141,6 @@ mod fit;
 mod known_calls;
 mod learned;
 mod one_request;
-mod past;
 pub mod preamble;
 mod prompt;
 mod quote;

@@ -51,20 +51,47 @@ impl App {
 
     /// Which sessions it sees.
     pub(super) fn sight(&self) -> Result<Sight, AppError> {
-        let conversation = match &self.reach {
-            Reach::Session(name) => {
-                // The sessions of the conversation are looked for among all.
-                let all = Self { reach: Reach::All, ..self.clone() };
-                let (info, _) = all.look_up(name, Access::Read)?;
-                Some(all.chain_of(&info)?.into_iter().map(|info| info.id).collect())
-            }
-            _ => None,
-        };
+        let conversation = self.conversation_in_reach()?;
+        let conversation =
+            conversation.map(|sessions| sessions.into_iter().map(|info| info.id).collect());
         let project = match &self.reach {
             Reach::Project(project) => Some(project.clone()),
             _ => None,
         };
         Ok(Sight { owner: self.owner, project, conversation })
+    }
+
+    /// The sessions of the one conversation that it sees; `None` if it sees more.
+    pub(super) fn conversation_in_reach(&self) -> Result<Option<Vec<SessionInfo>>, AppError> {
+        // They are looked for among all.
+        let all = Self { reach: Reach::All, ..self.clone() };
+        match &self.reach {
+            Reach::All | Reach::Project(_) => Ok(None),
+            Reach::Session(name) => {
+                let (info, _) = all.look_up(name, Access::Read)?;
+                all.chain_of(&info).map(Some)
+            }
+            Reach::Path { session, .. } => match all.session_of(*session)? {
+                Some(info) => all.chain_up_to(&info).map(Some),
+                None => Ok(Some(Vec::new())),
+            },
+        }
+    }
+
+    /// What to look for a handle in; `None` if nothing within reach has it. The same content may have been left out of
+    /// sessions that are not within reach, too.
+    pub(super) fn scope_of(&self, handle: Handle) -> Result<Option<Scope>, AppError> {
+        if self.reach == Reach::All {
+            return Ok(Some(self.scope()));
+        }
+        let sight = self.sight()?;
+        for found in wait(self.archive.references(handle))? {
+            let info = self.archive.session(found.session)?;
+            if info.is_some_and(|info| sight.includes(&info)) {
+                return Ok(Some(Scope::Session(found.session)));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether there is any session.

@@ -156,7 +156,10 @@ impl App {
     fn expand_handle(&self, request: &ExpandRequest, handle: Handle) -> Result<Expanded, AppError> {
         let scope = match &request.session {
             Some(name) => Scope::Session(self.look_up(name, Access::Read)?.0.id),
-            None => self.scope(),
+            None => match self.scope_of(handle)? {
+                Some(scope) => scope,
+                None => return self.unread(handle),
+            },
         };
         if self.reach != Reach::All
             && let Some(found) = wait(ask::reference(&*self.archive, &scope, handle))?
@@ -204,13 +207,26 @@ impl App {
         })?;
         let id = info.id.to_string();
         let Some(range) = entries else {
-            let found = self.archive.path(info.id, None, 0..info.entries)?;
+            let head = match self.reach {
+                Reach::Path { session, head } if session == info.id => head,
+                _ => None,
+            };
+            let found = self.archive.path(info.id, head, 0..info.entries)?;
             return Ok(Expanded::of_entries(id, &found, request.raw));
         };
         if range.end > info.entries {
             return Err(AppError::NoSuchEntry { session: info.name, entries: info.entries });
         }
-        let found = self.archive.entries(info.id, range.clone())?;
+        let found = match self.reach {
+            Reach::Path { session, head: Some(head) } if session == info.id => {
+                let found = self.archive.path(info.id, Some(head), range.clone())?;
+                if found.is_empty() {
+                    return Err(AppError::BadHandle(request.handle.clone()));
+                }
+                found
+            }
+            _ => self.archive.entries(info.id, range.clone())?,
+        };
         Ok(Expanded::of_entries(entry_handle(&id, range), &found, request.raw))
     }
 
