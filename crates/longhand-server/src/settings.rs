@@ -35,6 +35,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The keys of which a caller must have one; none are needed on a loopback address.
     pub keys: Vec<String>,
+    /// What a caller must have to read the archive by MCP, where no keys are set. Without either, nobody can.
+    pub mcp_token: Option<String>,
     /// The secret of a private proxy, such as that of `longhand run`. Every request must have it as the first piece of
     /// its path, or before a dot in `openai-project`; without it, the answer is an empty 401.
     pub secret: Option<String>,
@@ -121,6 +123,7 @@ impl Settings {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 4141)),
             keys: Vec::new(),
+            mcp_token: None,
             secret: None,
             open_to_all: false,
             owner: None,

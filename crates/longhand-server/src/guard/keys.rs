@@ -9,9 +9,11 @@ use super::Refused;
 use crate::credentials::{Credentials, parameters};
 use crate::route::unescaped;
 
-/// The keys of a proxy; without any, everybody is let in.
+/// The keys of a path; without any, everybody is let in, or nobody.
 pub(super) struct Keys {
     keys: Vec<String>,
+    /// Whether nobody is let in without a key, even if there is none.
+    is_closed: bool,
     /// Hashes of the keys, which compare in constant time.
     hashes: Vec<blake3::Hash>,
 }
@@ -19,7 +21,12 @@ pub(super) struct Keys {
 impl Keys {
     pub(super) fn new(keys: &[String]) -> Self {
         let hashes = keys.iter().map(|key| blake3::hash(key.as_bytes())).collect();
-        Self { keys: keys.to_vec(), hashes }
+        Self { keys: keys.to_vec(), is_closed: false, hashes }
+    }
+
+    /// The same for a path that is never open.
+    pub(super) fn closed(self) -> Self {
+        Self { is_closed: true, ..self }
     }
 
     /// Checks that a request has one of the keys, and takes them out: they are for nobody else.
@@ -29,7 +36,7 @@ impl Keys {
         credentials: &Credentials,
     ) -> Result<(), Refused> {
         if self.keys.is_empty() {
-            return Ok(());
+            return if self.is_closed { Err(Refused::NoKeys) } else { Ok(()) };
         }
         // All are compared, so that time does not tell which one was nearly right.
         let known = credentials
