@@ -63,7 +63,7 @@ fn reach(args: &McpServeArgs) -> Result<Reach> {
         McpReach::All => Reach::All,
         McpReach::Session => {
             let session = std::env::var(CLIENT_SESSION).ok().filter(|id| !id.trim().is_empty());
-            Reach::Session(session.ok_or_else(|| {
+            Reach::Client(session.ok_or_else(|| {
                 hinted(
                     format!("the client does not say which session it serves: {CLIENT_SESSION} is not set"),
                     "name it with --session, or let it see its project with --scope project",

@@ -28,13 +28,14 @@ pub(crate) fn write(app: &App, session: Option<&str>) -> Result<GetPromptResult,
         }
         None => String::new(),
     };
+    let quote = |text: &str| if text.is_empty() { String::new() } else { for_models::quoted(text) };
     let summary = view.summary.unwrap_or_default();
     let text = format!(
         "Go on with the work of the session {}. What follows is a record of it, quoted; the tools search and read have \
-         the rest.\n{}\n{}",
+         the rest.\n{}{}",
         view.id,
-        for_models::quoted(&summary),
-        for_models::quoted(&newest),
+        quote(&summary),
+        quote(&newest),
     );
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }

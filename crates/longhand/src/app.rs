@@ -94,6 +94,8 @@ pub enum Reach {
     Project(String),
     /// One conversation, by the name or id of one of its sessions.
     Session(String),
+    /// One conversation, by the id that the client's program gave it; by the name of a session as well.
+    Client(String),
     /// One path of a session, and the sessions that it continues.
     Path {
         /// The session.

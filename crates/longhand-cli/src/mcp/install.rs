@@ -96,6 +96,14 @@ fn set(says: &mut Value, keys: &[&str], entry: Option<Value>) -> Result<()> {
     Ok(())
 }
 
+/// The same without objects of servers that have none.
+fn without_empty(mut says: Value) -> Value {
+    if let Some(object) = says.as_object_mut() {
+        object.retain(|_, value| value.as_object().is_none_or(|inner| !inner.is_empty()));
+    }
+    says
+}
+
 /// The arguments with which an agent starts the server.
 fn arguments(args: &McpServeArgs) -> Result<Vec<String>> {
     let mut words = vec!["mcp".to_owned()];
@@ -174,7 +182,8 @@ impl<'a> SettingsFile<'a> {
     ) -> Result<()> {
         let path = agent.file.as_path();
         let says = agent.read(new).map_err(|error| unusual(path, &format!("{error:#}")))?;
-        if says != *expected {
+        // A table of TOML goes with the last one inside of it.
+        if without_empty(says) != without_empty(expected.clone()) {
             return Err(unusual(path, "the change would touch other settings"));
         }
         output::print(&format!("{}\n{}", path.display(), difference(&self.text, new)))?;

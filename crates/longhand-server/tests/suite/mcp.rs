@@ -114,7 +114,7 @@ async fn each_key_sees_its_own_sessions() {
         assert!(!text.contains("opens with axolotl"), "{arguments}: {text}");
     }
     let (text, _) = call(&stage, bob, "sessions", json!({})).await;
-    assert!(text.contains(" his ") && !text.contains("hers") && !text.contains("Ann"), "{text}");
+    assert!(text.contains(" his") && !text.contains("hers") && !text.contains("Ann"), "{text}");
     let (_, listed) = ask(&stage, bob, "resources/list", json!({})).await;
     assert!(!listed.to_string().contains("hers"), "{listed}");
     let (_, prompt) = ask(

@@ -479,7 +479,7 @@ async fn a_full_window_makes_room() {
         let answer = stage.post(path, &body).await.text().await.unwrap();
         assert_eq!(read(path, false, &answer).text, "ok");
         let sent = stage.sent();
-        assert!(brought(path, &sent[1]).contains("e:"), "{path}");
+        assert!(brought(path, &sent[1]).contains(" tokens\n> "), "{path}");
         assert!(sent[1].len() < sent[0].len(), "{path}");
     }
 }

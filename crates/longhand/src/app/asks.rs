@@ -10,6 +10,7 @@ use longhand_core::{Handle, Seq};
 
 use super::list::SHORT_ID_DIGITS;
 use super::{Access, App, AppError, Reach};
+use crate::rejoin::group_of;
 use crate::unread::{self, UnreadAnswer};
 
 /// The least digits of an id that say which one is meant.
@@ -70,6 +71,13 @@ impl App {
             Reach::Session(name) => {
                 let (info, _) = all.look_up(name, Access::Read)?;
                 all.chain_of(&info).map(Some)
+            }
+            Reach::Client(id) => {
+                if let Some(info) = all.find_info(id)? {
+                    return all.chain_of(&info).map(Some);
+                }
+                let group = group_of(id).map(SessionFilter::Group);
+                group.map_or_else(|| Ok(Vec::new()), |group| all.listed_by(group)).map(Some)
             }
             Reach::Path { session, .. } => match all.session_of(*session)? {
                 Some(info) => all.chain_up_to(&info).map(Some),

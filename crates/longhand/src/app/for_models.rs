@@ -180,7 +180,9 @@ pub fn sessions(listed: &SessionPage) -> String {
         let (name, agent) = (one_line(&session.name), one_line(&session.agent));
         let date = time::format_local(session.last.0);
         let words = cut::head(&session.task, WORDS_BYTES_MAX);
-        text.push_str(&format!("{id} {date} {name} {agent}, {} rounds\n", session.rounds));
+        let agent = if agent.is_empty() { agent } else { format!(" {agent}") };
+        let rounds = if session.rounds == 1 { "round" } else { "rounds" };
+        text.push_str(&format!("{id} {date} {name}{agent}, {} {rounds}\n", session.rounds));
         text.push_str(&quoted(&one_line(words)));
     }
     if text.is_empty() {
@@ -223,18 +225,15 @@ mod tests {
         }
     }
 
-    /// Reads all of a text in parts, as a model would.
+    /// Reads all of a text in parts, as a model would; the byte 0 is special, since the end comes with it.
     fn read_on(content: &str, bytes_max: usize) -> String {
         let fits = |text: &str| text.len() <= bytes_max;
-        let mut from = 1;
-        let mut all = read("a:1", &content[..1], None, 0, &|_| true).replace("a:1\n> ", "");
-        all.truncate(1);
+        let (mut from, mut all) = (1, "x".to_owned());
         loop {
             let part = read("a:1", content, None, from, &fits);
-            let lines = part.lines().skip(1);
-            let next = part.split("\"from\": ").nth(1).and_then(|rest| rest.split(',').next());
-            let quotes = lines.filter_map(|line| line.strip_prefix("> "));
+            let quotes = part.lines().skip(1).filter_map(|line| line.strip_prefix("> "));
             all.push_str(&quotes.collect::<Vec<_>>().join("\n"));
+            let next = part.split("\"from\": ").nth(1).and_then(|rest| rest.split(',').next());
             let Some(next) = next else { return all };
             assert!(next.parse::<usize>().unwrap() > from, "{part}");
             from = next.parse().unwrap();
@@ -244,9 +243,9 @@ mod tests {
 
     #[test]
     fn a_long_text_is_read_in_parts() {
-        let content: String = (0..9_000).map(|at| format!("é {at}\n")).collect();
+        let content: String = (0..9_000).map(|at| format!("x é {at}\n")).collect();
         let first = read("a:1", &content, None, 0, &|_| true);
-        assert!(first.contains("> é 0\n") && first.ends_with("> é 8999\n"), "{first}");
+        assert!(first.contains("> x é 0\n") && first.ends_with("> x é 8999\n"), "{first}");
         assert!(
             first.len() < READ_BYTES_MAX + 20_000
                 && first.contains("are left out here; go on with")
