@@ -98,8 +98,9 @@ impl SearchCall {
 impl ReadCall {
     fn answer(self, app: &App) -> Result<String, AppError> {
         let grep = self.grep.as_deref().filter(|grep| !grep.trim().is_empty());
-        let expanded = app.expand(&ExpandRequest::of(handle_in(&self.handle)))?;
-        Ok(for_models::read(&expanded.handle, &expanded.content, grep, self.from, &|_| true))
+        let limit = Some(for_models::MESSAGES_MAX);
+        let request = ExpandRequest { limit, ..ExpandRequest::of(handle_in(&self.handle)) };
+        Ok(for_models::read(&app.expand(&request)?, grep, self.from, &|_| true))
     }
 }
 

@@ -92,8 +92,16 @@ impl App {
         if self.reach == Reach::All {
             return Ok(Some(self.scope()));
         }
+        let is_theirs = |owner| self.owner.is_none_or(|own| own == owner);
+        let mut found = wait(self.archive.references(handle))?;
+        found.retain(|found| is_theirs(found.owner));
+        if let Some(sessions) = self.conversation_in_reach()? {
+            let ids: HashSet<SessionId> = sessions.iter().map(|info| info.id).collect();
+            let found = found.iter().find(|found| ids.contains(&found.session));
+            return Ok(found.map(|found| Scope::Session(found.session)));
+        }
         let sight = self.sight()?;
-        for found in wait(self.archive.references(handle))? {
+        for found in found {
             let info = self.archive.session(found.session)?;
             if info.is_some_and(|info| sight.includes(&info)) {
                 return Ok(Some(Scope::Session(found.session)));

@@ -9,7 +9,7 @@ use longhand_core::{Handle, cut};
 use regex::RegexBuilder;
 
 use super::search::REGEX_BYTES_MAX;
-use super::{AppError, FoundEntries, FoundEntry, SessionPage, short_id};
+use super::{AppError, Expanded, FoundEntries, FoundEntry, SessionPage, short_id};
 pub use crate::quote::quoted;
 use crate::time;
 
@@ -24,6 +24,9 @@ const HANDLE_BYTES: usize = 14;
 
 /// How many lines are shown around one that was asked for.
 const AROUND: usize = 2;
+
+/// The most messages of a session that are read at once.
+pub const MESSAGES_MAX: u64 = 2_000;
 
 /// What a model is told if the archive cannot be read.
 pub const UNREADABLE: &str = "The archive could not be read just now. That does not mean that there is nothing: \
@@ -85,7 +88,8 @@ fn hit(found: &FoundEntry) -> String {
 
 /// What a handle stands for, from a byte on, as much of it as fits, and how to read more. If lines are `wanted`, only these
 /// and those around them.
-pub fn read(handle: &str, content: &str, wanted: Option<&str>, from: usize, fits: Fits) -> String {
+pub fn read(expanded: &Expanded, wanted: Option<&str>, from: usize, fits: Fits) -> String {
+    let Expanded { handle, content, rest: left_out, .. } = expanded;
     let lines = wanted.and_then(|wanted| lines_about(content, wanted));
     let note = match (&lines, wanted) {
         (Some(_), _) => ", only the lines about that",
@@ -99,9 +103,13 @@ pub fn read(handle: &str, content: &str, wanted: Option<&str>, from: usize, fits
     if rest.is_empty() {
         return format!("{title} ends before that: it has {} bytes.\n", text.len());
     }
+    let left_out = match left_out {
+        Some(handle) => format!("[more messages: {handle}]\n"),
+        None => String::new(),
+    };
     let mut bytes = rest.len().min(READ_BYTES_MAX);
     loop {
-        let told = format!("{title}\n{}", shown(rest, start, bytes));
+        let told = format!("{title}\n{}{left_out}", shown(rest, start, bytes));
         if fits(&told) || bytes == 0 {
             return told;
         }
@@ -225,12 +233,17 @@ mod tests {
         }
     }
 
+    fn read(content: &str, wanted: Option<&str>, from: usize, fits: Fits) -> String {
+        let expanded = Expanded::of_text("a:1".to_owned(), content.to_owned());
+        super::read(&expanded, wanted, from, fits)
+    }
+
     /// Reads all of a text in parts, as a model would; the byte 0 is special, since the end comes with it.
     fn read_on(content: &str, bytes_max: usize) -> String {
         let fits = |text: &str| text.len() <= bytes_max;
         let (mut from, mut all) = (1, "x".to_owned());
         loop {
-            let part = read("a:1", content, None, from, &fits);
+            let part = read(content, None, from, &fits);
             let quotes = part.lines().skip(1).filter_map(|line| line.strip_prefix("> "));
             all.push_str(&quotes.collect::<Vec<_>>().join("\n"));
             let next = part.split("\"from\": ").nth(1).and_then(|rest| rest.split(',').next());
@@ -244,15 +257,15 @@ mod tests {
     #[test]
     fn a_long_text_is_read_in_parts() {
         let content: String = (0..9_000).map(|at| format!("x é {at}\n")).collect();
-        let first = read("a:1", &content, None, 0, &|_| true);
+        let first = read(&content, None, 0, &|_| true);
         assert!(first.contains("> x é 0\n") && first.ends_with("> x é 8999\n"), "{first}");
         assert!(
             first.len() < READ_BYTES_MAX + 20_000
                 && first.contains("are left out here; go on with")
         );
         assert_eq!(read_on(&content, 2_000).trim_end(), content.trim_end());
-        assert!(read("a:1", &content, None, 400_000, &|_| true).contains("ends before"));
-        assert!(read("a:1", &content, None, 0, &|text| text.len() < 900).len() < 900);
+        assert!(read(&content, None, 400_000, &|_| true).contains("ends before"));
+        assert!(read(&content, None, 0, &|text| text.len() < 900).len() < 900);
     }
 
     #[test]
@@ -269,7 +282,7 @@ mod tests {
             assert!(told.starts_with(expected), "{wanted}: {told}");
             assert_eq!(told.is_empty(), expected.is_empty(), "{wanted}: {told}");
         }
-        let told = read("a:1", &text, Some("zzz"), 0, &|_| true);
+        let told = read(&text, Some("zzz"), 0, &|_| true);
         assert!(told.starts_with("a:1, of which no line has that\n> line 0"), "{told}");
     }
 }

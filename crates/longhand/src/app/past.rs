@@ -139,9 +139,9 @@ impl Past {
             Some(handle) => handle,
             None => for_models::handle_in(handle).to_owned(),
         };
-        let expanded = self.app.expand(&ExpandRequest::of(&handle))?;
-        let (content, wanted) = (&expanded.content, query.as_deref());
-        let text = for_models::read(&expanded.handle, content, wanted, *from, fits);
+        let limit = Some(for_models::MESSAGES_MAX);
+        let expanded = self.app.expand(&ExpandRequest { limit, ..ExpandRequest::of(&handle) })?;
+        let text = for_models::read(&expanded, query.as_deref(), *from, fits);
         Ok((RecallOutcome::Found, text))
     }
 }
