@@ -24,7 +24,7 @@ pub(crate) use self::mcp::{
 pub(crate) use self::replay::ReplayArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use self::run::LaunchArgs;
-pub(crate) use self::run::{RecallScope, RunArgs, UsageArgs, UsageBy};
+pub(crate) use self::run::{RecallChoice, RunArgs, UsageArgs, UsageBy};
 pub(crate) use self::search::SearchArgs;
 
 /// Gives any LLM agent an endless conversation: every word is kept, and what the model sees always fits.
@@ -200,8 +200,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, visible_alias = "expand-tool")]
     pub(crate) recall_tool: bool,
     /// How far that tool reaches; never to sessions of other callers
-    #[arg(long, value_enum, value_name = "SCOPE", default_value_t = RecallScope::Session)]
-    pub(crate) recall_scope: RecallScope,
+    #[arg(long, value_enum, value_name = "SCOPE", default_value_t = RecallChoice::Session)]
+    pub(crate) recall_scope: RecallChoice,
     /// A file with API keys, one per line; callers must send one of them
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<std::path::PathBuf>,

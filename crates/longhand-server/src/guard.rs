@@ -171,10 +171,9 @@ mod tests {
         let address = "127.0.0.1:4141".parse().unwrap();
         let path = "/longhand/mcp";
         let pairs = |key: &'static str| [("x-longhand-key", key)];
-        for (_, guard) in [(path, &Guards::new(&settings, address).mcp)] {
-            assert_eq!(checked(guard, path, &[]), Err(Refused::NoKeys));
-            assert_eq!(checked(guard, path, &pairs("")), Err(Refused::NoKeys));
-        }
+        let guard = &Guards::new(&settings, address).mcp;
+        assert_eq!(checked(guard, path, &[]), Err(Refused::NoKeys));
+        assert_eq!(checked(guard, path, &pairs("")), Err(Refused::NoKeys));
         settings.mcp_token = Some("token".to_owned());
         let guards = Guards::new(&settings, address);
         assert_eq!(checked(&guards.mcp, path, &[]), Err(Refused::NoKey));

@@ -136,13 +136,10 @@ impl McpRoute {
         let version =
             parts.headers.get(VERSION_HEADER).map(|version| version.to_str().unwrap_or("?"));
         let server = ArchiveServer::new(settings);
-        match timeout(ANSWER_TIME_MAX, server.answer(message, version)).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                let why = "it took too long; ask for less, or try once more later";
-                refused(StatusCode::SERVICE_UNAVAILABLE, REFUSED, why)
-            }
-        }
+        timeout(ANSWER_TIME_MAX, server.answer(message, version)).await.unwrap_or_else(|_| {
+            let why = "it took too long; ask for less, or try once more later";
+            refused(StatusCode::SERVICE_UNAVAILABLE, REFUSED, why)
+        })
     }
 }
 

@@ -337,10 +337,9 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Re
 /// Who asks the archive. A key says whose sessions are seen; a token that was taken out says nothing.
 fn mcp_caller(shared: &Shared, parts: &Parts, credentials: Credentials) -> Caller {
     let more = &shared.settings.credential_headers;
-    let credentials = match shared.settings.keys.is_empty() {
-        true => Credentials::of(&parts.uri, &parts.headers, more),
-        false => credentials,
-    };
+    let has_keys = !shared.settings.keys.is_empty();
+    let left = || Credentials::of(&parts.uri, &parts.headers, more);
+    let credentials = if has_keys { credentials } else { left() };
     Caller::new(shared.ownership.owner(&credentials), &parts.headers)
 }
 

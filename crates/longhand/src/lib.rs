@@ -171,6 +171,7 @@ pub use longhand_meter::{self as meter, MeterSpec};
 pub use longhand_summary::{self as summary, Extractive, Summariser, Summary, SummaryError};
 pub use one_request::{Fit, SharedMeter, expand, fit, meter_for};
 pub use prompt::{Placement, Prompt, Window};
+pub use recall::RecallReach;
 pub use receipt::Receipt;
 pub use redact::Redactor;
 pub use round::{ModelCall, Round};

@@ -36,8 +36,8 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with = "recall_tool")]
     pub(crate) no_recall_tool: bool,
     /// How far that tool reaches
-    #[arg(long, value_enum, value_name = "SCOPE", default_value_t = RecallScope::Session)]
-    pub(crate) recall_scope: RecallScope,
+    #[arg(long, value_enum, value_name = "SCOPE", default_value_t = RecallChoice::Session)]
+    pub(crate) recall_scope: RecallChoice,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Print nothing at the end
@@ -55,7 +55,7 @@ pub(crate) struct RunArgs {
 
 /// How far the recall tool reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RecallScope {
+pub(crate) enum RecallChoice {
     /// The conversation itself
     Session,
     /// All sessions of its project
@@ -64,12 +64,12 @@ pub(crate) enum RecallScope {
     All,
 }
 
-impl From<RecallScope> for longhand::recall::RecallReach {
-    fn from(scope: RecallScope) -> Self {
+impl From<RecallChoice> for longhand::RecallReach {
+    fn from(scope: RecallChoice) -> Self {
         match scope {
-            RecallScope::Session => Self::Session,
-            RecallScope::Project => Self::Project,
-            RecallScope::All => Self::All,
+            RecallChoice::Session => Self::Session,
+            RecallChoice::Project => Self::Project,
+            RecallChoice::All => Self::All,
         }
     }
 }

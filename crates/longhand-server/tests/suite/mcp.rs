@@ -142,7 +142,7 @@ async fn a_token_sees_what_callers_without_a_key_said() {
     let stage = Stage::with([says("ok"), says("ok")], with_token).await;
     let say = async |key: Option<&str>, text: &str| {
         let sent = stage.client.post(stage.url("/v1/chat/completions"));
-        let sent = key.into_iter().fold(sent, |sent, key| sent.bearer_auth(key));
+        let sent = key.into_iter().fold(sent, Call::bearer_auth);
         let body = json!({"model": "scripted", "messages": [user(text)]});
         assert!(sent.body(body.to_string()).send().await.unwrap().status().is_success());
     };

@@ -12,9 +12,9 @@ use super::{App, AppError, ExpandRequest, Reach, SearchRequest, for_models};
 /// The tool with which a model asks for it.
 pub const TOOL: ToolOffer = ToolOffer {
     name: RECALL_TOOL,
-    description: "Brings back what was said before and is no longer shown. With a query it searches, and names a handle for \
-each message that it finds. With a handle it reads: one of these, or that of a mark such as [longhand stub h:...]. With \
-both it reads only the lines with these words.",
+    description: "Brings back what was said before and is no longer shown. With a query it searches, and names a handle \
+for each message that it finds. With a handle it reads: one of these, or the one in a mark that begins with [longhand, \
+h: and twelve letters and digits. With both it reads only the lines with these words.",
     parameters: r#"{"type":"object","properties":{"query":{"type":"string","description":"Words to search for"},"handle":{"type":"string","description":"What to read"},"from":{"type":"integer","description":"The byte to read on from"}}}"#,
 };
 
@@ -129,10 +129,8 @@ impl Past {
             };
             let request = SearchRequest { limit: HITS_MAX, ..SearchRequest::of(query) };
             let found = self.app.find_entries(&request)?;
-            let outcome = match found.entries.is_empty() {
-                true => RecallOutcome::Unknown,
-                false => RecallOutcome::Found,
-            };
+            let is_empty = found.entries.is_empty();
+            let outcome = if is_empty { RecallOutcome::Unknown } else { RecallOutcome::Found };
             return Ok((outcome, for_models::found(&found, fits)));
         };
         let handle = match self.app.earlier_place(self.session, handle)? {
