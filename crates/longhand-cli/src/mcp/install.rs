@@ -17,7 +17,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// How many lines are shown around a change.
 const AROUND: usize = 2;
 
-/// Nobody reads this in a file, and nobody may write it twice.
+/// Said when the file is not what was shown any more.
 const CHANGED_MEANWHILE: &str = "was changed meanwhile by another program; nothing was written";
 
 pub(crate) fn install(args: &McpInstallArgs) -> Result<CommandOutcome> {
@@ -221,7 +221,7 @@ impl<'a> SettingsFile<'a> {
 fn unusual(path: &Path, why: &str) -> anyhow::Error {
     hinted(
         format!("{} cannot be changed safely: {why}; nothing was written", path.display()),
-        "--print with another HOME shows the entry, to be put there by hand; docs/MCP.md has it for each agent",
+        "docs/MCP.md says where the entry belongs; it can be put there by hand",
     )
 }
 
