@@ -17,11 +17,14 @@ use longhand_meter::MeterSpec;
 
 pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs};
-pub(crate) use self::mcp::{McpArgs, McpReach};
+pub(crate) use self::mcp::{
+    McpAgent, McpArgs, McpCommand, McpEditArgs, McpInstallArgs, McpReach, McpServeArgs,
+    McpUninstallArgs,
+};
 pub(crate) use self::replay::ReplayArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use self::run::LaunchArgs;
-pub(crate) use self::run::{RunArgs, UsageArgs, UsageBy};
+pub(crate) use self::run::{RecallChoice, RunArgs, UsageArgs, UsageBy};
 pub(crate) use self::search::SearchArgs;
 
 /// Gives any LLM agent an endless conversation: every word is kept, and what the model sees always fits.
@@ -196,9 +199,15 @@ pub(crate) struct ServeArgs {
     /// go on without it
     #[arg(long, visible_alias = "expand-tool")]
     pub(crate) recall_tool: bool,
+    /// How far that tool reaches; never to sessions of other callers
+    #[arg(long, value_enum, value_name = "SCOPE", default_value_t = RecallChoice::Session)]
+    pub(crate) recall_scope: RecallChoice,
     /// A file with API keys, one per line; callers must send one of them
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<std::path::PathBuf>,
+    /// A file with a token; who sends it may read the archive by MCP at /longhand/mcp, as those who send an API key may
+    #[arg(long, value_name = "FILE", conflicts_with = "api_key_file")]
+    pub(crate) mcp_token_file: Option<std::path::PathBuf>,
     /// Another header in which callers send a key; callers with different keys never share a session
     #[arg(long, value_name = "NAME")]
     pub(crate) credential_header: Vec<String>,

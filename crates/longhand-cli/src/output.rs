@@ -35,7 +35,7 @@ pub(crate) fn write_file_with(
     if !folder.exists() {
         bail!("cannot write {}: there is no folder {}", path.display(), folder.display());
     }
-    let mut aside = aside().tempfile_in(folder).map_err(bare).with_context(failed)?;
+    let mut aside = aside(old.is_none()).tempfile_in(folder).map_err(bare).with_context(failed)?;
     write(&mut aside).with_context(failed)?;
     aside.as_file().sync_all().map_err(bare).with_context(failed)?;
     if let Some(old) = old {
@@ -53,7 +53,7 @@ pub(crate) fn keep_copy(path: &Path) -> Result<PathBuf> {
         let mut name = path.as_os_str().to_owned();
         name.push(if number == 1 { ".orig".to_owned() } else { format!(".orig{number}") });
         let copy = PathBuf::from(name);
-        match File::create_new(&copy) {
+        match create_private(&copy, path) {
             Ok(mut file) => {
                 File::open(path)
                     .and_then(|mut original| std::io::copy(&mut original, &mut file))
@@ -70,15 +70,32 @@ pub(crate) fn keep_copy(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// A temporary file with the mode that any new file would have.
-fn aside() -> tempfile::Builder<'static, 'static> {
+/// Creates a file that nobody reads who may not read the original: it may have keys in it.
+fn create_private(copy: &Path, original: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        options.mode(std::fs::metadata(original)?.permissions().mode() & 0o777);
+    }
+    #[cfg(not(unix))]
+    let _ = original;
+    options.open(copy)
+}
+
+/// A temporary file with the mode that any new file would have; what replaces a file is private until it has its mode.
+fn aside(is_new: bool) -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".longhand-");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
+        let mode = if is_new { 0o666 } else { 0o600 };
+        builder.permissions(std::fs::Permissions::from_mode(mode));
     }
+    #[cfg(not(unix))]
+    let _ = is_new;
     builder
 }
 

@@ -42,6 +42,13 @@ struct Contender {
     method: Method,
 }
 
+impl Contender {
+    /// Whether a proxy makes windows so.
+    fn is_proxy(&self) -> bool {
+        matches!(self.method, Method::Standing(_))
+    }
+}
+
 pub(crate) fn run(args: &ReplayArgs) -> Result<CommandOutcome> {
     let contenders = contenders(args);
     let mut traces = read_all(args)?;
@@ -54,6 +61,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<CommandOutcome> {
         parallel(&jobs, |(file, by)| {
             let ReplayedTrace { trace, settings, .. } = &traces[*file];
             let mut settings = settings.clone();
+            settings.recall_tool = args.recall_tool && contenders[*by].is_proxy();
             if contenders[*by].method != Method::Stateless(Policy::Elide) {
                 settings.stateless_meter = None;
             }

@@ -109,6 +109,7 @@ fn settings(args: &RunArgs, agent: &str, secret: &str, warn: LogSink) -> Result<
             (true, _) => RecallTool::Always,
             _ => RecallTool::BesideOthers,
         },
+        recall_reach: args.recall_scope.into(),
         session: args.name.clone(),
         project: std::env::current_dir()
             .map(|folder| folder.display().to_string())

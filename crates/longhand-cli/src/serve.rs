@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use longhand::{Archive, MemoryArchive, Redactor, time};
 use longhand_core::{Tokens, grouped};
 use longhand_server::{
@@ -131,6 +131,7 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
     Ok(Settings {
         listen: args.listen,
         keys: args.api_key_file.as_deref().map(keys).transpose()?.unwrap_or_default(),
+        mcp_token: args.mcp_token_file.as_deref().map(token).transpose()?,
         open_to_all: args.allow_anyone,
         credential_headers: credential_headers(&args.credential_header)?,
         upstream_openai: openai,
@@ -143,6 +144,7 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
         summarisers: store::summarisers(&config, &args.summariser, || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
         recall_tool: if args.recall_tool { RecallTool::Always } else { RecallTool::Never },
+        recall_reach: args.recall_scope.into(),
         require_archive: args.require_archive,
         log: args.log.as_deref().map(|path| log(path, redactor.clone())).transpose()?,
         redactor,
@@ -190,6 +192,15 @@ fn keys(path: &Path) -> Result<Vec<String>> {
         ));
     }
     Ok(keys)
+}
+
+/// The one token in a file.
+fn token(path: &Path) -> Result<String> {
+    let mut tokens = keys(path)?;
+    if tokens.len() > 1 {
+        bail!("{} has more than one token", path.display());
+    }
+    Ok(tokens.remove(0))
 }
 
 const KEY_CHARS_MIN: usize = 16;

@@ -79,7 +79,8 @@ pub(crate) fn goes_by(tool: View, name: &str) -> bool {
 }
 
 impl ToolOffer<'_> {
-    fn write(&self, dialect: Dialect) -> Option<String> {
+    /// The tool as a request in that format lists it; `None` for session files, which list none.
+    pub fn write(&self, dialect: Dialect) -> Option<String> {
         let Self { parameters, .. } = self;
         let (name, description) = (quote(self.name), quote(self.description));
         let about = format!(r#""name":{name},"description":{description}"#);

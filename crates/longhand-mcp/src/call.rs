@@ -1,11 +1,10 @@
 //! Calls of the tools, and their answers.
 
+use longhand::app::for_models::{self, handle_in};
 use longhand::app::{Access, App, AppError, ExpandRequest, ListRequest, SearchRequest};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-use crate::say;
 
 /// How many messages a search finds, if nothing is said, and at most.
 const HITS: usize = 8;
@@ -92,17 +91,16 @@ impl SearchCall {
             limit: self.limit.unwrap_or(HITS).clamp(1, HITS_MAX),
             ..SearchRequest::of(&self.query)
         };
-        Ok(say::found(&app.find_entries(&request)?))
+        Ok(for_models::found(&app.find_entries(&request)?, &|_| true))
     }
 }
 
 impl ReadCall {
     fn answer(self, app: &App) -> Result<String, AppError> {
-        let handle = say::handle_in(&self.handle);
-        let grep = self.grep.filter(|grep| !grep.trim().is_empty());
-        let request = ExpandRequest { grep, ..ExpandRequest::of(handle) };
-        let expanded = app.expand(&request)?;
-        Ok(say::read(&expanded.handle, &expanded.content, self.from))
+        let grep = self.grep.as_deref().filter(|grep| !grep.trim().is_empty());
+        let limit = Some(for_models::MESSAGES_MAX);
+        let request = ExpandRequest { limit, ..ExpandRequest::of(handle_in(&self.handle)) };
+        Ok(for_models::read(&app.expand(&request)?, grep, self.from, &|_| true))
     }
 }
 
@@ -110,13 +108,13 @@ impl SessionsCall {
     fn answer(self, app: &App) -> Result<String, AppError> {
         let limit = Some(self.limit.unwrap_or(SESSIONS).clamp(1, SESSIONS_MAX));
         let listed = app.sessions(&ListRequest { limit, ..ListRequest::default() })?;
-        Ok(say::sessions(&listed))
+        Ok(for_models::sessions(&listed))
     }
 }
 
 impl PinCall {
     fn answer(self, app: &App) -> Result<String, AppError> {
-        let handle = say::handle_in(&self.handle);
+        let handle = handle_in(&self.handle);
         let place = handle.rsplit_once(':');
         let place = place.and_then(|(session, entry)| Some((session, entry.parse().ok()?)));
         let Some((session, entry)) = place else {

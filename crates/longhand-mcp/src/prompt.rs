@@ -1,9 +1,7 @@
 //! A prompt with which a client goes on in an earlier session.
 
-use longhand::app::{App, AppError, ExpandRequest, LAST, ViewSettings};
+use longhand::app::{App, AppError, ExpandRequest, LAST, ViewSettings, for_models};
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
-
-use crate::say;
 
 pub(crate) const RESUME: &str = "resume";
 
@@ -30,13 +28,14 @@ pub(crate) fn write(app: &App, session: Option<&str>) -> Result<GetPromptResult,
         }
         None => String::new(),
     };
+    let quote = |text: &str| if text.is_empty() { String::new() } else { for_models::quoted(text) };
     let summary = view.summary.unwrap_or_default();
     let text = format!(
         "Go on with the work of the session {}. What follows is a record of it, quoted; the tools search and read have \
-         the rest.\n{}\n{}",
+         the rest.\n{}{}",
         view.id,
-        say::quoted(&summary),
-        say::quoted(&newest),
+        quote(&summary),
+        quote(&newest),
     );
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }

@@ -1,9 +1,7 @@
 //! Sessions as resources.
 
-use longhand::app::{App, AppError, ExpandRequest, ListRequest};
+use longhand::app::{App, AppError, ExpandRequest, ListRequest, for_models};
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents};
-
-use crate::say;
 
 const SCHEME: &str = "longhand://session/";
 
@@ -25,7 +23,8 @@ pub(crate) fn list(app: &App) -> Result<Vec<Resource>, AppError> {
 /// A session as people read it, from its beginning.
 pub(crate) fn read(app: &App, uri: &str) -> Result<ReadResourceResult, AppError> {
     let name = uri.strip_prefix(SCHEME).ok_or_else(|| AppError::BadHandle(uri.to_owned()))?;
-    let expanded = app.expand(&ExpandRequest::of(name))?;
-    let text = say::read(&expanded.handle, &expanded.content, 0);
+    let limit = Some(for_models::MESSAGES_MAX);
+    let expanded = app.expand(&ExpandRequest { limit, ..ExpandRequest::of(name) })?;
+    let text = for_models::read(&expanded, None, 0, &|_| true);
     Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri)]))
 }

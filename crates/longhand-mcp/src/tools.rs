@@ -29,8 +29,8 @@ pub(crate) fn tools(may_write: bool) -> Vec<Tool> {
              a mark of a shortened window (h:...), or a whole session by its name or id.",
             &json!({
                 "handle": text("A handle, or a session"),
-                "grep": text("Only lines that have this: words, or a regular expression"),
-                "from": number("The character to go on from, of a long text"),
+                "grep": text("Only lines about this: a regular expression, or words"),
+                "from": number("The byte to go on from, of a long text"),
             }),
             &["handle"],
         ),

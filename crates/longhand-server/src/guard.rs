@@ -20,6 +20,8 @@ pub(crate) struct Guards {
     /// What every request must have, whatever its path: it is a piece of the path itself.
     secret: Option<RunSecret>,
     status: Guard,
+    /// Never open: it reads the archive.
+    mcp: Guard,
     conversation: Guard,
     pass_through: Guard,
 }
@@ -40,6 +42,8 @@ pub(crate) enum Refused {
     NoSecret,
     /// It has no key, or a wrong one.
     NoKey,
+    /// A key is wanted, and this proxy has none.
+    NoKeys,
     /// Our key is in the path, which the upstream would see.
     KeyInPath,
 }
@@ -49,9 +53,15 @@ impl Guards {
     pub(crate) fn new(settings: &Settings, address: SocketAddr) -> Self {
         let keys = Arc::new(Keys::new(&settings.keys));
         let guard = Guard { pages: PageRule::new(address), keys };
+        // Where callers have keys, these say whose sessions they see.
+        let mcp_keys = match settings.keys.as_slice() {
+            [] => Keys::new(settings.mcp_token.as_slice()),
+            keys => Keys::new(keys),
+        };
         Self {
             secret: settings.secret.as_deref().map(RunSecret::new),
             status: guard.clone(),
+            mcp: Guard { keys: Arc::new(mcp_keys.closed()), ..guard },
             conversation: guard.clone(),
             pass_through: guard,
         }
@@ -67,6 +77,7 @@ impl Guards {
     pub(crate) fn of(&self, destination: Destination) -> &Guard {
         match destination {
             Destination::Status => &self.status,
+            Destination::Mcp => &self.mcp,
             Destination::Conversation(_) => &self.conversation,
             Destination::PassThrough => &self.pass_through,
         }
@@ -117,9 +128,10 @@ mod tests {
     }
 
     /// A request to each kind of path, with the guard of that.
-    fn each(guards: &Guards) -> [(&'static str, &Guard); 3] {
+    fn each(guards: &Guards) -> [(&'static str, &Guard); 4] {
         [
             (Method::GET, "/longhand/metrics"),
+            (Method::POST, "/longhand/mcp"),
             (Method::POST, "/v1/chat/completions"),
             (Method::GET, "/v1/models"),
         ]
@@ -128,7 +140,7 @@ mod tests {
 
     #[test]
     fn web_pages_are_kept_out() {
-        for (path, guard) in each(&guards(&[])) {
+        for (path, guard) in each(&guards(&["one"])) {
             for page in [
                 ("origin", "https://evil.example"),
                 ("origin", "http://longhand.lan:3000"),
@@ -136,9 +148,10 @@ mod tests {
                 ("sec-fetch-site", "cross-site"),
             ] {
                 let host = ("host", "longhand.lan:4141");
-                let found = checked(guard, path, &[host, page]);
+                let key = ("x-longhand-key", "one");
+                let found = checked(guard, path, &[host, key, page]);
                 assert_eq!(found, Err(Refused::Foreign), "{path} {page:?}");
-                assert!(checked(guard, path, &[host]).is_ok(), "{path}");
+                assert!(checked(guard, path, &[host, key]).is_ok(), "{path}");
             }
         }
     }
@@ -150,6 +163,31 @@ mod tests {
             let found = checked(guard, path, &[("x-longhand-key", "one")]);
             assert_eq!(found, Ok(format!("{path} []")), "{path}");
         }
+    }
+
+    #[test]
+    fn the_archive_is_never_open() {
+        let mut settings = Settings::new(Arc::new(MemoryArchive::default()));
+        let address = "127.0.0.1:4141".parse().unwrap();
+        let path = "/longhand/mcp";
+        let pairs = |key: &'static str| [("x-longhand-key", key)];
+        let guard = &Guards::new(&settings, address).mcp;
+        assert_eq!(checked(guard, path, &[]), Err(Refused::NoKeys));
+        assert_eq!(checked(guard, path, &pairs("")), Err(Refused::NoKeys));
+        settings.mcp_token = Some("token".to_owned());
+        let guards = Guards::new(&settings, address);
+        assert_eq!(checked(&guards.mcp, path, &[]), Err(Refused::NoKey));
+        assert_eq!(checked(&guards.mcp, path, &pairs("tok")), Err(Refused::NoKey));
+        assert!(checked(&guards.mcp, path, &pairs("token")).is_ok());
+        assert!(
+            checked(&guards.conversation, "/", &[]).is_ok(),
+            "the token is for that path alone"
+        );
+        // A key says whose sessions are seen, and a token does not.
+        settings.keys = vec!["key".to_owned()];
+        let guards = Guards::new(&settings, address);
+        assert_eq!(checked(&guards.mcp, path, &pairs("token")), Err(Refused::NoKey));
+        assert!(checked(&guards.mcp, path, &pairs("key")).is_ok());
     }
 
     #[test]

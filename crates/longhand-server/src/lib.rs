@@ -39,6 +39,7 @@ mod listener;
 mod load;
 mod lock;
 mod log_line;
+mod mcp;
 mod memo;
 mod metrics;
 mod missing;

@@ -28,6 +28,7 @@ use crate::knowledge::ModelKnowledge;
 use crate::load::Load;
 use crate::lock::lock;
 use crate::log_line::LogLine;
+use crate::mcp::McpRoute;
 use crate::metrics::{Counts, Metrics};
 use crate::missing::Missing;
 use crate::notices::Notices;
@@ -41,7 +42,7 @@ use crate::store::{Store, Stores};
 use crate::turns::Turns;
 use crate::upstream::{Provider, Upstreams};
 use crate::warnings::Warnings;
-use crate::{ServerError, Settings, envelope, status};
+use crate::{ServerError, Settings, envelope, mcp, status};
 
 /// The most that the head of a request may have.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -71,6 +72,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) warnings: Warnings,
     guards: Guards,
+    mcp: McpRoute,
     ownership: Ownership,
     redaction: Redaction,
     permits: Arc<Semaphore>,
@@ -174,6 +176,7 @@ impl Shared {
             metrics,
             warnings: Warnings::new(settings.warn.clone(), redaction.clone()),
             guards: Guards::new(&settings, address),
+            mcp: McpRoute::default(),
             ownership: Ownership::new(&settings),
             redaction,
             permits: Arc::new(Semaphore::new(settings.requests_max)),
@@ -296,10 +299,19 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Re
     let credentials =
         Credentials::of(&parts.uri, &parts.headers, &shared.settings.credential_headers);
     if let Err((status, message)) = check(shared, destination, &mut parts, &credentials) {
+        if destination == Destination::Mcp {
+            log_line.refused(message);
+            log_line.status(status);
+            return mcp::refusal(status, message);
+        }
         return refuse(log_line, provider, status, message);
     }
     if destination == Destination::Status {
         return status::answer(shared, &parts).await;
+    }
+    if destination == Destination::Mcp {
+        let caller = mcp_caller(shared, &parts, credentials);
+        return shared.mcp.answer(shared, &parts, &caller, body, log_line).await;
     }
     if is_busy {
         let message = "Longhand has too much to do";
@@ -322,6 +334,15 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Re
     }
 }
 
+/// Who asks the archive. A key says whose sessions are seen; a token that was taken out says nothing.
+fn mcp_caller(shared: &Shared, parts: &Parts, credentials: Credentials) -> Caller {
+    let more = &shared.settings.credential_headers;
+    let has_keys = !shared.settings.keys.is_empty();
+    let left = || Credentials::of(&parts.uri, &parts.headers, more);
+    let credentials = if has_keys { credentials } else { left() };
+    Caller::new(shared.ownership.owner(&credentials), &parts.headers)
+}
+
 /// Has a request checked by the guard of its path, which takes our keys out of it.
 fn check(
     shared: &Shared,
@@ -334,6 +355,10 @@ fn check(
         Refused::Foreign => {
             (StatusCode::FORBIDDEN, "Longhand answers only programs of this machine")
         }
+        Refused::NoKeys => (
+            StatusCode::UNAUTHORIZED,
+            "Longhand shows its archive to nobody without a key: start it with --api-key-file or --mcp-token-file",
+        ),
         Refused::NoKey | Refused::NoSecret => {
             (StatusCode::UNAUTHORIZED, "Longhand wants its key in x-longhand-key")
         }

@@ -8,13 +8,15 @@ use longhand_dialect::{Conversation, Dialect};
 
 use crate::headers::SESSION;
 use crate::redaction::Redaction;
-use crate::status;
+use crate::{mcp, status};
 
 /// Where a request belongs, by its method and path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// A path of ours: health, readiness and metrics.
     Status,
+    /// The archive as an MCP server.
+    Mcp,
     /// A conversation, which is archived and made to fit.
     Conversation(Route),
     /// Anything else goes on to the upstream as it is.
@@ -23,6 +25,9 @@ pub(crate) enum Destination {
 
 impl Destination {
     pub(crate) fn of(method: &Method, uri: &Uri) -> Self {
+        if uri.path() == mcp::PATH {
+            return Self::Mcp;
+        }
         if uri.path().starts_with(status::PREFIX) {
             return Self::Status;
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::header::HeaderName;
+use longhand::recall::RecallReach;
 use longhand::{Archive, Extractive, Miner, Owner, Redactor, Summariser, Tokens};
 use longhand_core::Policy;
 use longhand_model::Prices;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The keys of which a caller must have one; none are needed on a loopback address.
     pub keys: Vec<String>,
+    /// What a caller must have to read the archive by MCP, where no keys are set. Without either, nobody can.
+    pub mcp_token: Option<String>,
     /// The secret of a private proxy, such as that of `longhand run`. Every request must have it as the first piece of
     /// its path, or before a dot in `openai-project`; without it, the answer is an empty 401.
     pub secret: Option<String>,
@@ -67,6 +70,8 @@ pub struct Settings {
     pub project: String,
     /// Where models are offered a tool that brings back what a window left out.
     pub recall_tool: RecallTool,
+    /// How far that tool reaches.
+    pub recall_reach: RecallReach,
     /// Where every message is kept.
     pub archive: Arc<dyn Archive>,
     /// Whether nothing is archived: what a window leaves out is kept in memory for a while, without handles.
@@ -118,6 +123,7 @@ impl Settings {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 4141)),
             keys: Vec::new(),
+            mcp_token: None,
             secret: None,
             open_to_all: false,
             owner: None,
@@ -134,6 +140,7 @@ impl Settings {
             prices: Prices::default(),
             project: String::new(),
             recall_tool: RecallTool::Never,
+            recall_reach: RecallReach::Session,
             archive,
             no_archive: false,
             require_archive: false,

@@ -38,7 +38,8 @@ pub(crate) async fn answer(shared: &Shared, parts: &Parts) -> Response<ResponseB
         _ => text(
             StatusCode::NOT_FOUND,
             "text/plain",
-            "there are /longhand/health, /longhand/ready and /longhand/metrics\n".to_owned(),
+            "there are /longhand/health, /longhand/ready, /longhand/metrics and /longhand/mcp\n"
+                .to_owned(),
         ),
     }
 }

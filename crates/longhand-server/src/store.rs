@@ -386,6 +386,11 @@ impl Store {
         self.archive.put(key, None, String::new()).await.is_ok()
     }
 
+    /// The archive, for whoever asks it on a thread of its own.
+    pub(crate) fn shared_archive(&self) -> Arc<dyn Archive> {
+        Arc::clone(&self.archive)
+    }
+
     /// Waits until everything that was queued so far is written.
     pub(crate) async fn settle(&self) {
         if let Some(ticket) = self.archivist.give(WriteWeight::default(), ArchiveWork::Settle) {

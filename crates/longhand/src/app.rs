@@ -37,6 +37,7 @@ mod asks;
 mod error;
 mod expand;
 mod export;
+pub mod for_models;
 mod forks;
 mod import;
 mod inspect;
@@ -45,6 +46,7 @@ mod list;
 mod log;
 mod lookup;
 mod manage;
+pub(crate) mod past;
 mod record;
 mod search;
 mod timestamp;
@@ -55,7 +57,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
 
-use longhand_archive::{Archive, Owner};
+use longhand_archive::{Archive, Owner, SessionId};
+use longhand_core::Seq;
 use tokio::sync::oneshot;
 
 pub use self::error::{AppError, ErrorReport};
@@ -97,6 +100,15 @@ pub enum Reach {
     Project(String),
     /// One conversation, by the name or id of one of its sessions.
     Session(String),
+    /// One conversation, by the id that the client's program gave it; by the name of a session as well.
+    Client(String),
+    /// One path of a session, and the sessions that it continues.
+    Path {
+        /// The session.
+        session: SessionId,
+        /// The path's last entry; `None` for all of the session.
+        head: Option<Seq>,
+    },
 }
 
 impl App {

@@ -12,8 +12,9 @@ use longhand_dialect::{Conversation, Dialect};
 use rustc_hash::FxHashMap;
 
 use crate::SessionError;
+pub use crate::app::for_models::UNREADABLE;
+pub use crate::app::past::{Past, RecallAnswer, RecallKind, RecallOutcome, RecallReach, TOOL};
 use crate::entry::{Form, messages};
-pub use crate::past::{Past, RecallAnswer, RecallKind, RecallOutcome, UNREADABLE};
 pub use crate::quote::role;
 
 /// What a handle stands for.

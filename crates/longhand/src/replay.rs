@@ -77,6 +77,8 @@ pub struct ReplaySettings {
     pub low_water_percent: u64,
     /// Beyond what share of the budget a new tool result is clipped as it enters, in percent.
     pub clip_new_percent: Option<u64>,
+    /// Whether every request has the recall tool, whose definition is counted.
+    pub recall_tool: bool,
     /// Counts tokens.
     pub meter: Arc<dyn Meter>,
     /// What stateless methods count with, if not with that.
@@ -98,6 +100,7 @@ impl ReplaySettings {
             budget,
             low_water_percent: 30,
             clip_new_percent: None,
+            recall_tool: false,
             meter,
             stateless_meter: None,
             summarisers: vec![Arc::new(Extractive)],
@@ -157,14 +160,14 @@ pub fn replay(
     mut watch: impl FnMut(&str),
 ) -> Result<ReplayRun, DialectError> {
     let mut maker = Maker::new(method, settings, settings.budget.of(trace.tokens()));
-    let mut number = 0;
+    let (mut number, fixed) = (0, trace.fixed_of(settings));
     let make = |conversation: &Conversation| {
         let messages = trace.replies[number].start;
         number += 1;
         maker.window(&MeasuredRequest {
             conversation,
             weights: &trace.weights[..messages],
-            fixed: trace.fixed,
+            fixed,
             meter: &*settings.meter,
         })
     };
@@ -194,7 +197,7 @@ fn walk(
     watch: &mut dyn FnMut(&str),
 ) -> Result<ReplayRun, DialectError> {
     let budget = settings.budget.of(trace.tokens());
-    let mut shown = NewestWindow::default();
+    let mut shown = NewestWindow { fixed: trace.fixed_of(settings), ..NewestWindow::default() };
     let mut run = ReplayRun { budget, ..ReplayRun::default() };
     for (number, reply) in trace.replies.iter().enumerate() {
         let mut conversation = trace.conversation.beginning(reply.start)?;
@@ -233,6 +236,8 @@ impl Figures {
 /// The newest window.
 #[derive(Default)]
 struct NewestWindow {
+    /// What it takes besides messages.
+    fixed: Tokens,
     window: Option<Conversation>,
     weights: Vec<Tokens>,
     /// All that can be read in it.
@@ -259,7 +264,7 @@ impl NewestWindow {
         let is_first = self.window.is_none();
         let new = || window.messages[shared..].iter();
         self.weights.truncate(shared);
-        let fixed = if is_first { Tokens::ZERO } else { trace.fixed };
+        let fixed = if is_first { Tokens::ZERO } else { self.fixed };
         let cached = fixed + self.weights.iter().copied().sum();
         self.weights.extend(new().map(|message| scale.message(message, Tokens::MAX)));
         self.all.advance(shared, new().map(readable::message));
@@ -270,7 +275,7 @@ impl NewestWindow {
         };
         self.original.advance(shared, new().map(original));
         let tokens: Tokens = self.weights.iter().copied().sum();
-        let tokens = tokens + trace.fixed + scale.framing().reply;
+        let tokens = tokens + self.fixed + scale.framing().reply;
         let faults = window.check().into_iter().filter(Finding::is_fault);
         let faults = faults.map(|fault| fault.to_string()).collect();
         self.window = Some(window);

@@ -22,8 +22,12 @@ pub(crate) fn test(names: &[&str]) -> Result<(), Failure> {
     let InstalledAgents { folder, names } = install(wanted)?;
     cargo(&[TESTS, &["--no-run"]].concat())?;
     let mut arguments = [TESTS, &["--", "--nocapture", "--test-threads", "1", "--exact"]].concat();
-    let tests: Vec<String> =
-        names.iter().map(|name| format!("tests::{}", name.replace('-', "_"))).collect();
+    let test = |name: &&str| {
+        let name = name.replace('-', "_");
+        // A name that no test has runs nothing: not every agent has MCP servers.
+        [format!("tests::{name}"), format!("mcp::{name}")]
+    };
+    let tests: Vec<String> = names.iter().flat_map(test).collect();
     arguments.extend(tests.iter().map(String::as_str));
     let mut command = apart(&arguments);
     let status = command.env("LONGHAND_AGENTS", &folder).current_dir(root()).status();

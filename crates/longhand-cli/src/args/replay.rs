@@ -35,6 +35,9 @@ pub(crate) struct ReplayArgs {
     /// budget, in percent [default: never]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) clip_new: Option<u64>,
+    /// Count the recall tool in every request, as a proxy that offers it sends it; `none` is without it
+    #[arg(long)]
+    pub(crate) recall_tool: bool,
     /// Leave out conversations of fewer tokens
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
     pub(crate) min_tokens: u64,

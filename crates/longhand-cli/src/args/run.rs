@@ -35,6 +35,9 @@ pub(crate) struct RunArgs {
     /// Never offer models that tool
     #[arg(long, conflicts_with = "recall_tool")]
     pub(crate) no_recall_tool: bool,
+    /// How far that tool reaches
+    #[arg(long, value_enum, value_name = "SCOPE", default_value_t = RecallChoice::Session)]
+    pub(crate) recall_scope: RecallChoice,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Print nothing at the end
@@ -48,6 +51,27 @@ pub(crate) struct RunArgs {
         value_name = "AGENT"
     )]
     pub(crate) command: Vec<OsString>,
+}
+
+/// How far the recall tool reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RecallChoice {
+    /// The conversation itself
+    Session,
+    /// All sessions of its project
+    Project,
+    /// All sessions of the caller
+    All,
+}
+
+impl From<RecallChoice> for longhand::RecallReach {
+    fn from(scope: RecallChoice) -> Self {
+        match scope {
+            RecallChoice::Session => Self::Session,
+            RecallChoice::Project => Self::Project,
+            RecallChoice::All => Self::All,
+        }
+    }
 }
 
 /// How a run starts itself once more.

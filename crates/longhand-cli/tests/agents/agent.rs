@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
-use crate::model::{ActingStyle, Nature, TaskModel};
+use crate::model::{ActingStyle, Nature};
 use crate::workspace::Workspace;
 
 /// The longest that one run of an agent may take.
@@ -267,7 +267,7 @@ impl PublishedAgent {
     pub(crate) fn run(
         &self,
         workspace: &Workspace,
-        model: &TaskModel,
+        upstream: &str,
         (budget, goes_on): (u64, bool),
         (prompt, input): (&str, &str),
         kill: impl Fn() -> bool,
@@ -277,7 +277,7 @@ impl PublishedAgent {
         words.extend([
             budget.to_string(),
             "--upstream".to_owned(),
-            model.url(),
+            upstream.to_owned(),
             "--archive".to_owned(),
         ]);
         words.push(workspace.archive().to_string_lossy().into_owned());

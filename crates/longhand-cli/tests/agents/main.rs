@@ -7,6 +7,7 @@
 mod agent;
 mod figures;
 mod kit;
+mod mcp;
 mod model;
 mod request;
 mod task;

@@ -46,7 +46,7 @@ fn play(
     };
     let (first, second) = (input(0), input(1));
     let ended =
-        agent.run(&workspace, &model, (budget, false), (&parts[0].prompt, &first), || false);
+        agent.run(&workspace, &model.url(), (budget, false), (&parts[0].prompt, &first), || false);
     check(&ended, &model, 1);
     if !agent.nature.resumes {
         keep(agent, &model, budget);
@@ -55,11 +55,11 @@ fn play(
     if is_killed {
         let before = model.seen().main;
         let kill = || model.seen().main >= before + 4;
-        agent.run(&workspace, &model, (budget, true), (&parts[1].prompt, &second), kill);
+        agent.run(&workspace, &model.url(), (budget, true), (&parts[1].prompt, &second), kill);
         model.repeat();
     }
     let ended =
-        agent.run(&workspace, &model, (budget, true), (&parts[1].prompt, &second), || false);
+        agent.run(&workspace, &model.url(), (budget, true), (&parts[1].prompt, &second), || false);
     check(&ended, &model, 2);
     keep(agent, &model, budget);
     (workspace, model.seen(), errors)

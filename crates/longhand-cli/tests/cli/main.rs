@@ -14,6 +14,8 @@ mod found;
 #[cfg(unix)]
 mod hostile;
 mod mcp;
+#[cfg(unix)]
+mod mcp_install;
 mod models;
 #[cfg(unix)]
 mod names;

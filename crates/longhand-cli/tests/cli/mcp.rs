@@ -108,7 +108,7 @@ fn a_client_searches_and_reads_the_sessions_of_its_project() {
     let (grepped, _) = client.call("read", &json!({"handle": "own", "grep": "4141"}));
     assert!(grepped.contains("4141") && !grepped.contains("What is"), "{grepped}");
     let (listed, _) = client.call("sessions", &json!({}));
-    assert!(listed.contains(" own ") && !listed.contains(" other "), "{listed}");
+    assert!(listed.contains(" own,") && !listed.contains(" other,"), "{listed}");
     let resources = client.ask("resources/list", &json!({}));
     let uri = &resources["result"]["resources"][0]["uri"];
     let resource = client.ask("resources/read", &json!({"uri": uri}));
@@ -168,4 +168,81 @@ fn a_client_without_an_archive_is_told_what_makes_one() {
     }
     let run = folder.run("mcp --scope session --archive a.db");
     assert!(run.status == 2 && run.stderr.contains("--session"), "{run:?}");
+}
+
+#[test]
+fn hostile_lines_are_answered_or_passed_over() {
+    let folder = folder();
+    let all = folder.run("search lexer --archive a.db --json").json();
+    let foreign = all[0]["handle"].as_str().unwrap().to_owned();
+    let mut client = McpClient::start(&folder, "");
+    let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
+    for line in [
+        "no json".to_owned(),
+        "{}".to_owned(),
+        "[]".to_owned(),
+        "\u{1b}[2J\0".to_owned(),
+        deep.clone(),
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{deep}}}"#),
+        r#"{"jsonrpc":"2.0","id":"x","result":{}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#
+            .to_owned(),
+        format!(r#"{{"x":"{}"}}"#, "x".repeat(4 << 20)),
+    ] {
+        writeln!(client.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+    let unknown = client.ask("no/such", &json!({}));
+    assert!(unknown["error"].is_object(), "{unknown}");
+    let wrong = client.ask("tools/call", &json!({"name": 7}));
+    assert!(wrong["error"].is_object(), "{wrong}");
+    // Many at once, some of them cancelled: every other one is answered, whatever the order.
+    let call = |id: u64, arguments: &Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": "search", "arguments": arguments}})
+    };
+    for id in 1_000..1_060 {
+        client.tell(&call(id, &json!({"query": format!("port {foreign} {id}").repeat(20)})));
+        if id % 3 == 0 {
+            let cancelled = json!({"requestId": id, "reason": "enough"});
+            client.tell(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
+        }
+    }
+    let mut awaited: Vec<u64> = (1_000..1_060).filter(|id| id % 3 != 0).collect();
+    while !awaited.is_empty() {
+        let mut line = String::new();
+        assert!(client.output.read_line(&mut line).unwrap() > 0, "the server ended");
+        assert!(!line.contains("5151"), "{line}");
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        awaited.retain(|id| answer["id"] != *id);
+    }
+    assert!(client.call("search", &json!({"query": "parser"})).0.contains("4141"));
+    client.end();
+}
+
+#[test]
+fn a_client_that_goes_away_ends_it() {
+    let folder = folder();
+    let mut client = McpClient::start(&folder, "");
+    let asked = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call",
+        "params": {"name": "search", "arguments": {"query": "port"}}});
+    client.tell(&asked);
+    // It reads nothing more, and closes both ends.
+    let McpClient { mut child, input, output, .. } = client;
+    drop((input, output));
+    assert!(child.wait().unwrap().code().is_some(), "it ended by itself");
+    let mut silent = folder.start("mcp --archive a.db");
+    drop(silent.stdin.take());
+    let status = silent.wait().unwrap();
+    assert!(status.code().is_some_and(|code| code <= 2), "{status:?}");
+    // One that speaks another version is told which one is spoken.
+    let mut other = folder.start("mcp --archive a.db");
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "1999-01-01", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}});
+    writeln!(other.stdin.as_mut().unwrap(), "{hello}").unwrap();
+    let mut line = String::new();
+    BufReader::new(other.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let answer: Value = serde_json::from_str(&line).unwrap();
+    assert!(answer["result"]["protocolVersion"].as_str().unwrap() > "2024", "{answer}");
+    drop(other.stdin.take());
+    other.wait().unwrap();
 }

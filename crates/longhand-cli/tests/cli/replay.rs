@@ -75,3 +75,20 @@ fn what_cannot_be_replayed_is_named() {
     assert!(run.stderr.contains("skipped: broken.json"), "{run:?}");
     assert!(run.stdout.starts_with("1 conversation, "), "{run:?}");
 }
+
+#[test]
+fn the_recall_tool_is_counted_in_every_request() {
+    let folder = example_folder();
+    let total = |options: &str| {
+        let run = folder.run(&format!("replay long-session.json --budget 50% --json {options}"));
+        assert_eq!(run.status, 0, "{run:?}");
+        run.json()["total"].clone()
+    };
+    let (plain, with) = (total("--compare"), total("--compare --recall-tool"));
+    let number = |total: &serde_json::Value, key: &str| total["auto"][key].as_f64().unwrap();
+    let more = (number(&with, "sent") - number(&plain, "sent")) / number(&with, "requests");
+    assert!(more > 100.0 && more < 200.0, "{more}");
+    assert!(number(&with, "cost") > number(&plain, "cost"), "{with:#}");
+    assert_eq!(with["auto"]["breaks"], plain["auto"]["breaks"]);
+    assert_eq!(with["none"], plain["none"], "what it is compared with has no such tool");
+}

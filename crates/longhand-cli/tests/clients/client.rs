@@ -33,7 +33,7 @@ impl ClientLanguage {
     /// Packages are looked for beside the script, so both are brought together.
     fn node(packages: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for script in ["agent.mjs", "features.mjs"] {
+        for script in ["agent.mjs", "features.mjs", "mcp_calls.mjs"] {
             std::fs::copy(scripts().join("node").join(script), folder.path().join(script)).unwrap();
         }
         let modules = packages.join("node_modules");

@@ -9,5 +9,6 @@ mod client;
 mod facts;
 mod features;
 mod loops;
+mod mcp;
 mod model;
 mod proxy;

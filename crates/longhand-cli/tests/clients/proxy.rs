@@ -21,9 +21,14 @@ pub(crate) struct TestedProxy {
 impl TestedProxy {
     pub(crate) fn start(upstream: &str, budget: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        Self::start_in(folder, &["--upstream", upstream, "--budget", &budget.to_string()])
+    }
+
+    /// Starts one over the archive `a.db` in a folder.
+    pub(crate) fn start_in(folder: TempDir, options: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_longhand"))
             .args(["serve", "--listen", "127.0.0.1:0", "--archive", "a.db"])
-            .args(["--upstream", upstream, "--budget", &budget.to_string()])
+            .args(options)
             .current_dir(folder.path())
             .env("HOME", folder.path())
             .stdin(Stdio::null())

@@ -9,9 +9,11 @@ use super::Refused;
 use crate::credentials::{Credentials, parameters};
 use crate::route::unescaped;
 
-/// The keys of a proxy; without any, everybody is let in.
+/// The keys of a path; without any, everybody is let in, or nobody.
 pub(super) struct Keys {
-    keys: Vec<String>,
+    texts: Vec<String>,
+    /// Whether nobody is let in without a key, even if there is none.
+    is_closed: bool,
     /// Hashes of the keys, which compare in constant time.
     hashes: Vec<blake3::Hash>,
 }
@@ -19,7 +21,12 @@ pub(super) struct Keys {
 impl Keys {
     pub(super) fn new(keys: &[String]) -> Self {
         let hashes = keys.iter().map(|key| blake3::hash(key.as_bytes())).collect();
-        Self { keys: keys.to_vec(), hashes }
+        Self { texts: keys.to_vec(), is_closed: false, hashes }
+    }
+
+    /// The same for a path that is never open.
+    pub(super) fn closed(self) -> Self {
+        Self { is_closed: true, ..self }
     }
 
     /// Checks that a request has one of the keys, and takes them out: they are for nobody else.
@@ -28,8 +35,8 @@ impl Keys {
         parts: &mut Parts,
         credentials: &Credentials,
     ) -> Result<(), Refused> {
-        if self.keys.is_empty() {
-            return Ok(());
+        if self.texts.is_empty() {
+            return if self.is_closed { Err(Refused::NoKeys) } else { Ok(()) };
         }
         // All are compared, so that time does not tell which one was nearly right.
         let known = credentials
@@ -72,7 +79,7 @@ impl Keys {
     /// Whether one of our keys stands in a text, as a word.
     fn is_in(&self, text: &[u8]) -> bool {
         let is_letter = |at: usize| text.get(at).is_some_and(u8::is_ascii_alphanumeric);
-        self.keys.iter().map(String::as_bytes).filter(|key| !key.is_empty()).any(|key| {
+        self.texts.iter().map(String::as_bytes).filter(|key| !key.is_empty()).any(|key| {
             let mut places = text.windows(key.len()).enumerate();
             places.any(|(at, place)| {
                 place == key

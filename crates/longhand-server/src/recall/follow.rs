@@ -6,7 +6,6 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use longhand::Tokens;
-use longhand::driver::Sink;
 use longhand::recall::{Past, UNREADABLE};
 use longhand_core::{Role, Scale};
 use longhand_dialect::{Dialect, Overflow, Reply, ReplyCall, Stop, recognise_for};
@@ -18,7 +17,6 @@ use tokio::time::timeout;
 use super::NAME;
 use crate::answer::AnswerChunks;
 use crate::headers;
-use crate::metrics::Metrics;
 use crate::proxy::Shared;
 use crate::request::admit::AdmittedRequest;
 use crate::request::maker;
@@ -211,7 +209,7 @@ impl RecallRounds {
             // What was just left out of the window may not be written yet.
             source.admitted.store.settle().await;
             // It waits for the archive, and has no turn meanwhile.
-            spawn_blocking(move || looked_up(&source, &shared.metrics, &calls, limit)).await
+            spawn_blocking(move || looked_up(&source, &shared, &calls, limit)).await
         };
         match timeout(self.request.shared.settings.deadline, tokio::spawn(work)).await {
             Ok(Ok(Ok(texts))) => texts,
@@ -249,17 +247,18 @@ impl RecallRounds {
 /// Looks up what calls ask for in the session of a request.
 fn looked_up(
     source: &RequestSource,
-    metrics: &Metrics,
+    shared: &Shared,
     calls: &[String],
     limit: Tokens,
 ) -> Vec<String> {
     let AdmittedRequest { store, placed, .. } = &*source.admitted;
     let (session, path) = (&placed.session, &placed.trail.path);
-    let past = Past::of(store.archive(), session.owner, session.id, path);
+    let (archive, reach) = (store.shared_archive(), shared.settings.recall_reach);
+    let past = Past::of(archive, session.owner, session.id, path, reach);
     let scale = Scale::new(&*source.window.meter);
     let found = calls.iter().map(|arguments| {
-        let found = past.look_up(source.dialect(), arguments, &scale, limit);
-        metrics.recalled(&found);
+        let found = past.look_up(arguments, &scale, limit);
+        shared.metrics.recalled(&found);
         found.text
     });
     found.collect()

@@ -1,8 +1,7 @@
 //! The tool as a request lists it.
 
-use longhand_dialect::{Dialect, ToolOffer, keep_thinking, with_tool};
-
-use super::NAME;
+use longhand::recall::TOOL;
+use longhand_dialect::{Dialect, keep_thinking, with_tool};
 
 /// A request with the tool in it.
 pub(crate) struct RecallOffer {
@@ -10,15 +9,6 @@ pub(crate) struct RecallOffer {
     /// Whether the provider is told to drop thinking that a hidden call voids.
     pub(crate) drops_thinking: bool,
 }
-
-const TOOL: ToolOffer = ToolOffer {
-    name: NAME,
-    description: "Brings back parts of this conversation that are no longer shown. Marks that \
-begin with [longhand and name a handle, h: and twelve letters and digits, stand for them: give that handle to read \
-what it stands for, a query to search everything said before, or both to find the query in what the handle \
-stands for.",
-    parameters: r#"{"type":"object","properties":{"handle":{"type":"string","description":"The handle of a mark"},"query":{"type":"string","description":"Words to search for"}}}"#,
-};
 
 /// Adds the tool to those of the client; `None` if the client has such a tool itself, or the request can have none.
 pub(crate) fn offer(dialect: Dialect, request: &str) -> Option<RecallOffer> {

@@ -12,6 +12,7 @@ mod forgetting;
 mod habits;
 mod laws;
 mod library;
+mod mcp;
 mod memory;
 mod operations;
 mod owners;

@@ -4,6 +4,7 @@ use std::time::Duration;
 use crate::common::{PATHS, Stage, messages, reopened, request, sqlite};
 use futures_util::StreamExt;
 use longhand::Tokens;
+use longhand::recall::RecallReach;
 use longhand_core::{Handle, Scale};
 use longhand_dialect::{Dialect, Reply, ReplyReader, SseReader};
 use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
@@ -222,13 +223,15 @@ fn tools(body: &str) -> &str {
 #[tokio::test]
 async fn words_are_found_and_what_is_unknown_is_said() {
     for (query, expected) in [
-        (json!({"query": "file_3.rs"}), "e:"),
-        (json!({"query": "don't \"GB/s NEAR("}), "Nothing that was said"),
-        (json!({"handle": "h:000000000000"}), "Nothing in this conversation"),
-        (json!({"handle": "[longhand stub"}), "Nothing in this conversation"),
+        (json!({"query": "file_3.rs"}), " tokens\n> "),
+        (json!({"query": "don't \"GB/s NEAR("}), "Nothing was found"),
+        (json!({"query": "\"(* AND NEAR OR ".repeat(700)}), "Nothing was found"),
+        (json!({"handle": "h:000000000000"}), "Nothing here has that handle"),
+        (json!({"handle": "[longhand stub"}), "Nothing here has that handle"),
         (json!({}), "Give a handle"),
         (json!({"handle": "e:3"}), "> "),
-        (json!({"handle": "e:99999"}), "Nothing in this conversation"),
+        (json!({"handle": "e:99999"}), "has entries 0 to"),
+        (json!({"handle": 7, "query": ["x"], "from": -1}), "Give a handle"),
     ] {
         let path = PATHS[0];
         let call = says("r1", "", &[("call_1", NAME, query.clone())]);
@@ -240,6 +243,56 @@ async fn words_are_found_and_what_is_unknown_is_said() {
         assert!(brought.contains(expected), "{query}: {brought}");
         let metrics = stage.client.get(stage.url("/longhand/metrics")).send().await.unwrap();
         assert!(metrics.text().await.unwrap().contains("longhand_recalls_total{kind="));
+    }
+}
+
+#[tokio::test]
+async fn what_a_search_found_is_read_by_its_handle() {
+    let path = PATHS[0];
+    let found = says("r1", "", &[("call_1", NAME, json!({"query": "file_3.rs"}))]);
+    let stage = Stage::with([found, ScriptStep::Answer("ok".into())], offers).await;
+    let asked = messages(path, 20);
+    stage.post(path, &request(path, &asked, false)).await.text().await.unwrap();
+    let hits = brought(path, &stage.sent()[1]);
+    let hit = hits.lines().find(|line| line.ends_with(" tokens")).unwrap();
+    let handle = hit.split(' ').next().unwrap();
+    // The session has the same handles in another process that reads the same requests.
+    let read = json!({"handle": handle, "query": "file_3"});
+    let steps = [says("r2", "", &[("call_2", NAME, read)]), ScriptStep::Answer("ok".into())];
+    let again = Stage::with(steps, |settings| {
+        offers(settings);
+        settings.archive = stage.archive.clone();
+    })
+    .await;
+    again.post(path, &request(path, &asked, false)).await.text().await.unwrap();
+    let text = brought(path, &again.sent()[1]);
+    assert!(text.contains(&format!("{handle}, only the lines about that")), "{text}");
+    assert!(text.contains("> ") && text.contains("file_3"), "{text}");
+}
+
+#[tokio::test]
+async fn a_wider_reach_has_the_owner_s_other_sessions_and_nobody_else_s() {
+    let path = PATHS[0];
+    for (reach, has_other) in [(RecallReach::Session, false), (RecallReach::All, true)] {
+        let call = says("r1", "", &[("call_1", NAME, json!({"query": "zebra"}))]);
+        let answers = || ScriptStep::Answer("ok".into());
+        let steps = [answers(), answers(), call, answers()];
+        let stage = Stage::with(steps, |settings| {
+            offers(settings);
+            settings.recall_reach = reach;
+        })
+        .await;
+        for (key, said) in
+            [("mine", "my zebra is 4141"), ("theirs", "their zebra is 5151"), ("mine", "hello")]
+        {
+            let said = [json!({"role": "user", "content": said})];
+            let sent = stage.client.post(stage.url(path));
+            let sent = sent.header("authorization", &format!("Bearer {key}"));
+            sent.body(request(path, &said, false)).send().await.unwrap().text().await.unwrap();
+        }
+        let brought = brought(path, stage.sent().last().unwrap());
+        assert_eq!(brought.contains("4141"), has_other, "{reach:?}: {brought}");
+        assert!(!brought.contains("5151"), "{reach:?}: {brought}");
     }
 }
 
@@ -262,7 +315,7 @@ async fn what_others_said_stays_theirs() {
     let other = stage.client.post(stage.url(path)).header("authorization", "Bearer other");
     let other = other.body(request(path, &hello, false)).send().await.unwrap();
     assert_eq!(read(path, false, &other.text().await.unwrap()).text, "ok");
-    assert!(brought(path, &stage.sent()[2]).contains("Nothing in this conversation"));
+    assert!(brought(path, &stage.sent()[2]).contains("Nothing here has that handle"));
 }
 
 #[tokio::test]
@@ -426,7 +479,7 @@ async fn a_full_window_makes_room() {
         let answer = stage.post(path, &body).await.text().await.unwrap();
         assert_eq!(read(path, false, &answer).text, "ok");
         let sent = stage.sent();
-        assert!(brought(path, &sent[1]).contains("e:"), "{path}");
+        assert!(brought(path, &sent[1]).contains(" tokens\n> "), "{path}");
         assert!(sent[1].len() < sent[0].len(), "{path}");
     }
 }

@@ -10,6 +10,7 @@ use longhand_core::{Handle, Seq};
 
 use super::list::SHORT_ID_DIGITS;
 use super::{Access, App, AppError, Reach};
+use crate::rejoin::group_of;
 use crate::unread::{self, UnreadAnswer};
 
 /// The least digits of an id that say which one is meant.
@@ -51,20 +52,62 @@ impl App {
 
     /// Which sessions it sees.
     pub(super) fn sight(&self) -> Result<Sight, AppError> {
-        let conversation = match &self.reach {
-            Reach::Session(name) => {
-                // The sessions of the conversation are looked for among all.
-                let all = Self { reach: Reach::All, ..self.clone() };
-                let (info, _) = all.look_up(name, Access::Read)?;
-                Some(all.chain_of(&info)?.into_iter().map(|info| info.id).collect())
-            }
-            _ => None,
-        };
+        let conversation = self.conversation_in_reach()?;
+        let conversation =
+            conversation.map(|sessions| sessions.into_iter().map(|info| info.id).collect());
         let project = match &self.reach {
             Reach::Project(project) => Some(project.clone()),
             _ => None,
         };
         Ok(Sight { owner: self.owner, project, conversation })
+    }
+
+    /// The sessions of the one conversation that it sees; `None` if it sees more.
+    pub(super) fn conversation_in_reach(&self) -> Result<Option<Vec<SessionInfo>>, AppError> {
+        // They are looked for among all.
+        let all = Self { reach: Reach::All, ..self.clone() };
+        match &self.reach {
+            Reach::All | Reach::Project(_) => Ok(None),
+            Reach::Session(name) => {
+                let (info, _) = all.look_up(name, Access::Read)?;
+                all.chain_of(&info).map(Some)
+            }
+            Reach::Client(id) => {
+                if let Some(info) = all.find_info(id)? {
+                    return all.chain_of(&info).map(Some);
+                }
+                let group = group_of(id).map(SessionFilter::Group);
+                group.map_or_else(|| Ok(Vec::new()), |group| all.listed_by(group)).map(Some)
+            }
+            Reach::Path { session, .. } => match all.session_of(*session)? {
+                Some(info) => all.chain_up_to(&info).map(Some),
+                None => Ok(Some(Vec::new())),
+            },
+        }
+    }
+
+    /// What to look for a handle in; `None` if nothing within reach has it. The same content may have been left out of
+    /// sessions that are not within reach, too.
+    pub(super) fn scope_of(&self, handle: Handle) -> Result<Option<Scope>, AppError> {
+        if self.reach == Reach::All {
+            return Ok(Some(self.scope()));
+        }
+        let is_theirs = |owner| self.owner.is_none_or(|own| own == owner);
+        let mut found = wait(self.archive.references(handle))?;
+        found.retain(|found| is_theirs(found.owner));
+        if let Some(sessions) = self.conversation_in_reach()? {
+            let ids: HashSet<SessionId> = sessions.iter().map(|info| info.id).collect();
+            let found = found.iter().find(|found| ids.contains(&found.session));
+            return Ok(found.map(|found| Scope::Session(found.session)));
+        }
+        let sight = self.sight()?;
+        for found in found {
+            let info = self.archive.session(found.session)?;
+            if info.is_some_and(|info| sight.includes(&info)) {
+                return Ok(Some(Scope::Session(found.session)));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether there is any session.

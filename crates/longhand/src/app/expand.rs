@@ -29,6 +29,8 @@ pub struct ExpandRequest {
     pub raw: bool,
     /// Only the lines that have this: a regular expression, or a text that is none.
     pub grep: Option<String>,
+    /// The most messages of a session or a range that are read; all of them if it is not said.
+    pub limit: Option<u64>,
 }
 
 impl ExpandRequest {
@@ -84,6 +86,9 @@ pub struct Expanded {
     pub form: String,
     /// The content.
     pub content: String,
+    /// What leads to the messages that the limit left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<String>,
 }
 
 impl Expanded {
@@ -92,11 +97,11 @@ impl Expanded {
             Original::Text(text) => ("text", text),
             Original::Json(json) => ("json", json),
         };
-        Self { handle: handle.to_string(), form: form.to_owned(), content }
+        Self { handle: handle.to_string(), form: form.to_owned(), content, rest: None }
     }
 
-    fn of_text(handle: String, content: String) -> Self {
-        Self { handle, form: "text".to_owned(), content }
+    pub(super) fn of_text(handle: String, content: String) -> Self {
+        Self { handle, form: "text".to_owned(), content, rest: None }
     }
 
     /// Entries as they came, or as people read them.
@@ -105,7 +110,7 @@ impl Expanded {
             return Self::of_text(handle, readable::entries(entries));
         }
         let lines: Vec<&str> = entries.iter().map(|entry| entry.raw.as_str()).collect();
-        Self { handle, form: "json".to_owned(), content: lines.join("\n") }
+        Self { handle, form: "json".to_owned(), content: lines.join("\n"), rest: None }
     }
 
     /// Opens a handle in the conversation that a window was made from, which no archive keeps.
@@ -156,7 +161,10 @@ impl App {
     fn expand_handle(&self, request: &ExpandRequest, handle: Handle) -> Result<Expanded, AppError> {
         let scope = match &request.session {
             Some(name) => Scope::Session(self.look_up(name, Access::Read)?.0.id),
-            None => self.scope(),
+            None => match self.scope_of(handle)? {
+                Some(scope) => scope,
+                None => return self.unread(handle),
+            },
         };
         if self.reach != Reach::All
             && let Some(found) = wait(ask::reference(&*self.archive, &scope, handle))?
@@ -203,15 +211,29 @@ impl App {
             error => error,
         })?;
         let id = info.id.to_string();
-        let Some(range) = entries else {
-            let found = self.archive.path(info.id, None, 0..info.entries)?;
-            return Ok(Expanded::of_entries(id, &found, request.raw));
-        };
-        if range.end > info.entries {
+        let whole = entries.is_none();
+        let wanted = entries.unwrap_or(0..info.entries);
+        if wanted.end > info.entries {
             return Err(AppError::NoSuchEntry { session: info.name, entries: info.entries });
         }
-        let found = self.archive.entries(info.id, range.clone())?;
-        Ok(Expanded::of_entries(entry_handle(&id, range), &found, request.raw))
+        let end = request.limit.map_or(wanted.end, |limit| wanted.start.saturating_add(limit));
+        let range = wanted.start..end.min(wanted.end);
+        let head = match self.reach {
+            Reach::Path { session, head } if session == info.id => head,
+            _ => None,
+        };
+        let found = if whole || head.is_some() {
+            self.archive.path(info.id, head, range.clone())?
+        } else {
+            self.archive.entries(info.id, range.clone())?
+        };
+        if found.is_empty() && !whole {
+            return Err(AppError::BadHandle(request.handle.clone()));
+        }
+        let handle = if whole { id.clone() } else { entry_handle(&id, wanted.clone()) };
+        let rest = range.end..wanted.end;
+        let rest = (!rest.is_empty()).then(|| entry_handle(&id, rest));
+        Ok(Expanded { rest, ..Expanded::of_entries(handle, &found, request.raw) })
     }
 
     /// An answer that could not be read, as it came; one that is no text comes as base64.

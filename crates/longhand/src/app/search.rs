@@ -250,13 +250,18 @@ impl App {
             {
                 return Ok(vec![self.scope()]);
             }
-            None => self.all_sessions()?,
+            None => match self.conversation_in_reach()? {
+                Some(sessions) => sessions,
+                None => self.all_sessions()?,
+            },
         };
-        Ok(sessions
-            .iter()
-            .filter(|info| is_wanted(info))
-            .map(|info| Scope::Session(info.id))
-            .collect())
+        let scope = |info: &SessionInfo| match self.reach {
+            Reach::Path { session, head: Some(head) } if session == info.id => {
+                Scope::Path { session, head: Some(head) }
+            }
+            _ => Scope::Session(info.id),
+        };
+        Ok(sessions.iter().filter(|info| is_wanted(info)).map(scope).collect())
     }
 
     fn ranked_hits(

@@ -11,6 +11,7 @@ use super::figures::Measure;
 use super::seen::WindowTexts;
 use super::work::AgentWork;
 use super::{ReplaySettings, readable};
+use crate::recall::TOOL;
 
 /// How many of its newest messages an agent is taken to remember without help.
 const RECENT: usize = 4;
@@ -59,6 +60,13 @@ impl Trace {
         let originals = parts.map(readable::part).collect();
         let reply = scale.framing().reply;
         Ok(Self { conversation, weights, fixed, replies, questions, originals, reply })
+    }
+
+    /// What a request takes besides messages, with the recall tool if the settings have it.
+    pub(super) fn fixed_of(&self, settings: &ReplaySettings) -> Tokens {
+        let tool = TOOL.write(self.conversation.dialect).filter(|_| settings.recall_tool);
+        let tool = tool.map(|tool| Scale::new(&*settings.meter).text(&tool));
+        self.fixed + tool.unwrap_or_default()
     }
 
     /// The size of the conversation as one request.

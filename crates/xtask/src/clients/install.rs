@@ -40,7 +40,7 @@ pub(crate) fn install() -> Result<InstalledClients, Failure> {
 fn install_python(folder: &Path) -> Result<PathBuf, Failure> {
     let python = cache::python(&folder.join("venv"));
     cache::once(folder, REQUIREMENTS, &python, || {
-        progress("installing openai and anthropic for Python");
+        progress("installing openai, anthropic and mcp for Python");
         let requirements = folder.join("requirements.txt");
         fs::write(&requirements, REQUIREMENTS).map_err(|error| cache::in_folder(folder, &error))?;
         cache::make_venv(&folder.join("venv"))?;
@@ -63,7 +63,7 @@ fn install_node(folder: &Path) -> Result<PathBuf, Failure> {
         return Err(Failure::unavailable(format!("there is no Node {NODE_MAJOR_MIN} or later")));
     }
     cache::once(folder, PACKAGE, &folder.join("node_modules"), || {
-        progress("installing openai and @anthropic-ai/sdk for Node");
+        progress("installing openai, @anthropic-ai/sdk and @modelcontextprotocol/sdk for Node");
         fs::write(folder.join("package.json"), PACKAGE)
             .map_err(|error| cache::in_folder(folder, &error))?;
         run(cache::npm_install(folder), "npm install")
