@@ -9,6 +9,7 @@ use crate::fold::{NewFold, blocks_in, live_block};
 use crate::opening::Opening;
 use crate::plan::{History, Plan, PlanSettings};
 use crate::protect::{Protection, Rank, Unit, Users};
+use crate::regret::fetched_back;
 use crate::rescue::Rescue;
 use crate::trim::{Keep, keep_newest};
 use crate::worth::Worth;
@@ -32,6 +33,9 @@ const RESCUE_PERCENT_MAX: u64 = 20;
 /// A batch that has to clip protected messages leaves 1/N of the room above the goal free.
 const RESCUE_FREE_PARTS: u64 = 3;
 
+/// What was fetched back gets 1/N of what a batch leaves beside protected messages, however much of it there is.
+const FETCHED_PARTS: u64 = 4;
+
 /// How many bodies may be too large to be given back before no others are tried.
 const MISSES_MAX: usize = 12;
 
@@ -52,8 +56,9 @@ pub(crate) fn auto(
     if let Some(plan) = early(history, budget, settings, scale, digest) {
         return plan;
     }
+    let fetched = fetched_back(&history.path, history.live, &scale);
     let planned = |settings: &PlanSettings| {
-        let plan_goal = PlanGoal { window: Tokens::MAX, block: Tokens::ZERO };
+        let plan_goal = PlanGoal { window: Tokens::MAX, block: Tokens::ZERO, fetched: &fetched };
         with_all_that_matters(budget, plan_goal, |plan_goal| {
             exact(history, budget, |budget| {
                 attempt(history, budget, settings, scale, digest, plan_goal)
@@ -107,7 +112,8 @@ fn early(
     }
     // A batch that frees too little would soon be followed by another.
     let most = Tokens(budget.goal().0.midpoint(budget.high().0));
-    let plan_goal = PlanGoal { window: most, block: Tokens::ZERO };
+    let fetched = fetched_back(&history.path, history.live, &scale);
+    let plan_goal = PlanGoal { window: most, block: Tokens::ZERO, fetched: &fetched };
     let plan = with_all_that_matters(budget, plan_goal, |plan_goal| {
         exact(history, budget, |budget| {
             attempt(history, budget, settings, scale, digest, plan_goal)
@@ -159,11 +165,13 @@ pub(crate) fn exact(
 
 /// What a plan should come to.
 #[derive(Clone, Copy)]
-struct PlanGoal {
+struct PlanGoal<'p> {
     /// Where the window would surely have more tokens, nothing is changed.
     window: Tokens,
     /// The tokens that the block should have at the least.
     block: Tokens,
+    /// The messages that brought back what an edit had hidden, the newest first.
+    fetched: &'p [usize],
 }
 
 /// Plans again with a larger block if it has no room for all that matters, such as a user's words.
@@ -171,8 +179,8 @@ struct PlanGoal {
 /// Not if the window would then soon need another batch: a tight session would pay for one with nearly every request.
 fn with_all_that_matters(
     budget: &Budget,
-    plan_goal: PlanGoal,
-    planned: impl Fn(PlanGoal) -> Plan,
+    plan_goal: PlanGoal<'_>,
+    planned: impl Fn(PlanGoal<'_>) -> Plan,
 ) -> Plan {
     let plan = planned(plan_goal);
     let Some(block) = plan.block_wanted else { return plan };
@@ -197,7 +205,7 @@ fn attempt(
     settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
-    plan_goal: PlanGoal,
+    plan_goal: PlanGoal<'_>,
 ) -> (Plan, Size) {
     let count = history.path.messages.len();
     let limits = budget.limits();
@@ -240,10 +248,14 @@ fn attempt(
     let tail = if settings.keep_tail.is_some() {
         Size::ZERO
     } else {
+        // What was fetched back once would be fetched back again.
+        let share = Size { tokens: Tokens(left.tokens.0 / FETCHED_PARTS), ..left };
+        let fetched = layout.keep_steps(&mut opening.draft, plan_goal.fetched, share);
+        let left = left.saturating_sub(fetched);
         // Somebody who takes over needs the newest messages as they are more than old ones in part.
         let held = if hands_over(budget) { reserve.tokens } else { reserve.tokens.max(block) };
         let half = Tokens(left.tokens.saturating_sub(held).0 / 2);
-        layout.grow_tail(&mut opening.draft, Size { tokens: half, ..left })
+        fetched + layout.grow_tail(&mut opening.draft, Size { tokens: half, ..left })
     };
     let left = left.saturating_sub(tail);
 
@@ -322,7 +334,7 @@ fn attempt(
 }
 
 /// The tokens of a block if protected messages have to be clipped to make room for it.
-fn rescue_share(budget: &Budget, plan_goal: PlanGoal) -> Tokens {
+fn rescue_share(budget: &Budget, plan_goal: PlanGoal<'_>) -> Tokens {
     let most = Tokens(budget.room().0 * RESCUE_PERCENT_MAX / 100);
     block_share(budget).min(most).max(plan_goal.block.min(most))
 }
@@ -369,10 +381,15 @@ fn is_old(unit: &Unit) -> bool {
     unit.rank == Rank::Old
 }
 
+/// Whether a unit may be kept beside the fixed tail.
+fn grows(unit: &Unit) -> bool {
+    is_old(unit) && !unit.is_block
+}
+
 /// Which steps are kept as they are, and which are old.
 pub(crate) struct StepLayout {
     protection: Protection,
-    /// Units of the extended tail: kept verbatim, but folded before the fixed tail is clipped.
+    /// Units of the extended tail and those that were fetched back: kept verbatim, but folded before the fixed tail is clipped.
     tail: Vec<bool>,
 }
 
@@ -422,15 +439,11 @@ impl StepLayout {
     }
 
     /// Extends the tail by the steps before it while they are within `limit`. Returns what they take.
-    ///
-    /// The oldest one is left: thinking leaves only with an edit before it.
     fn grow_tail(&mut self, draft: &mut Draft, limit: Size) -> Size {
         let mut taken = Size::ZERO;
-        let grows = |unit: &Unit| is_old(unit) && !unit.is_block;
-        let oldest = self.protection.units.iter().position(grows).map_or(0, |oldest| oldest + 1);
-        for at in (oldest..self.tail.len()).rev() {
+        for at in (self.oldest_kept()..self.tail.len()).rev() {
             let unit = &self.protection.units[at];
-            if !grows(unit) {
+            if !grows(unit) || self.tail[at] {
                 continue;
             }
             let left = limit.saturating_sub(taken);
@@ -441,6 +454,34 @@ impl StepLayout {
             self.tail[at] = true;
         }
         taken
+    }
+
+    /// Keeps the old steps of these messages as they are, each that is still within `limit`. Returns what they take.
+    fn keep_steps(&mut self, draft: &mut Draft, messages: &[usize], limit: Size) -> Size {
+        let mut taken = Size::ZERO;
+        let oldest = self.oldest_kept();
+        for message in messages {
+            let units = self.protection.units.iter();
+            let at = units.clone().position(|unit| unit.messages.contains(message));
+            let Some(at) = at.filter(|at| *at >= oldest && !self.tail[*at]) else { continue };
+            let unit = &self.protection.units[at];
+            if !grows(unit) {
+                continue;
+            }
+            let left = limit.saturating_sub(taken);
+            if let Some(size) = draft.total(unit.messages.clone().rev(), Stage::Edited, left) {
+                taken += size;
+                self.tail[at] = true;
+            }
+        }
+        taken
+    }
+
+    /// The first unit that may be kept beside the tail.
+    ///
+    /// The oldest one is left: thinking leaves only with an edit before it.
+    fn oldest_kept(&self) -> usize {
+        self.protection.units.iter().position(grows).map_or(0, |oldest| oldest + 1)
     }
 
     /// The first message of the user.

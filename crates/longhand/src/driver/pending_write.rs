@@ -251,7 +251,7 @@ impl PendingWrite {
         let bytes = new.map(|message| message.raw.raw().len() + MESSAGE_BYTES).sum::<usize>();
         let unread = self.unread().map_or(0, |note| match &note.content {
             NoteContent::Unread(answer) => answer.len(),
-            NoteContent::Regret { .. } => 0,
+            NoteContent::Regret(_) => 0,
         });
         let new = OTHER_BYTES + unread + bytes;
         let held = usize::try_from(messages.request.bytes()).unwrap_or(usize::MAX);
