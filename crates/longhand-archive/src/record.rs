@@ -1,6 +1,6 @@
 //! What an archive takes in and gives back.
 
-use longhand_core::{Batch, Fold, Handle, Link, Meaning, Original, Place, Seq};
+use longhand_core::{Batch, Fold, Handle, Link, Meaning, Original, Place, Regretted, Seq};
 
 use crate::{Owner, PreambleId, SessionId, SessionUsage};
 

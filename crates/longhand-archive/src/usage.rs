@@ -198,6 +198,14 @@ impl EditSums {
         self.tokens = self.tokens.saturating_add(*tokens);
     }
 
+    /// What some batches and notes come to.
+    pub fn total(batches: &[&Batch], notes: &[Note]) -> Self {
+        let batches = batches.iter().map(|batch| (0, *batch));
+        let mut sums = Self::default();
+        Self::of(batches, notes).values().for_each(|day| sums.add(day));
+        sums
+    }
+
     /// What some batches and notes add to it, by the day of each.
     pub(crate) fn of<'r>(
         batches: impl IntoIterator<Item = (i64, &'r Batch)>,

@@ -1,7 +1,8 @@
 //! `longhand usage`: what was sent, cached and saved, and what it cost.
 
 use anyhow::Result;
-use longhand::app::{UsageReport, UsageRequest, UsageRow};
+use longhand::app::{RegretSums, UsageReport, UsageRequest, UsageRow};
+use longhand_core::grouped;
 use longhand_dialect::Usage;
 
 use crate::args::{UsageArgs, UsageBy};
@@ -79,7 +80,28 @@ fn table(by: UsageBy, report: &UsageReport, columns: usize) -> String {
     if report.more > 0 {
         text.push_str(&format!("({} more; --limit 0 lists all)\n", report.more));
     }
-    text + &chart(&rows, width, columns)
+    text.push_str(&chart(&rows, width, columns));
+    if let Some(regrets) = regrets(&report.total.edits) {
+        let command = store::command("log SESSION");
+        text.push_str(&format!("\n{regrets}; {command} lists them\n"));
+    }
+    text
+}
+
+/// How many edits were regretted; `None` if there are none.
+pub(crate) fn regrets(edits: &RegretSums) -> Option<String> {
+    let number = |number: u64| grouped(number as usize);
+    let RegretSums { edits, regretted, times, tokens, .. } = *edits;
+    if edits == 0 {
+        return None;
+    }
+    let (noun, verb) = if edits == 1 { ("edit", "was") } else { ("edits", "were") };
+    let mut text = format!("{} of {} {noun} {verb} regretted", number(regretted), number(edits));
+    if times > 0 {
+        let times = if times == 1 { "once".to_owned() } else { format!("{} times", number(times)) };
+        text.push_str(&format!(" (fetched back {times}, {} tokens)", number(tokens)));
+    }
+    Some(text)
 }
 
 /// The figures as a table has them.

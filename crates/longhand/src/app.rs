@@ -44,6 +44,7 @@ mod log;
 mod lookup;
 mod manage;
 mod record;
+mod regret;
 mod search;
 mod timestamp;
 mod usage;
@@ -66,6 +67,7 @@ pub use self::lookup::{Access, FoundBy, FoundSession, LAST, check_new_name};
 pub use self::manage::{
     ArchiveHealth, DamageLine, PinReport, RemoveReport, RenameReport, UndoReport, VerifyReport,
 };
+pub use self::regret::{LoggedRegret, RegretSums};
 pub use self::record::{RecordReport, WindowReport};
 pub use self::search::{ContextEntry, FoundEntries, FoundEntry, SearchRequest};
 pub use self::timestamp::Timestamp;

@@ -8,6 +8,7 @@ use longhand_core::{Tokens, grouped};
 
 use super::{Contender, ReplayedTrace, cost_none, measure_name, median_cost, total};
 use crate::output::counted;
+use crate::usage;
 
 /// How many columns a table has at the most.
 const COLUMNS: usize = 50;
@@ -127,6 +128,12 @@ fn tables(rows: &[TableRow]) -> String {
             share(state.user)
         );
     }
+    for row in rows {
+        if let Some(regrets) = usage::regrets(&row.figures.edits.into()) {
+            let _ = write!(text, "\n{}: {regrets}", row.name);
+        }
+    }
+    text.push('\n');
     text
 }
 

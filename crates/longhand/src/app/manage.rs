@@ -119,7 +119,7 @@ impl App {
         let (info, _) = self.look_up(name, Access::Change)?;
         let undone = self.archive.undo(info.id, None)?;
         let undone =
-            undone.map(|batch| LoggedEdits { undone: true, ..LoggedEdits::of(info.id, &batch) });
+            undone.map(|batch| LoggedEdits { undone: true, ..LoggedEdits::of(info.id, &batch, &[]) });
         Ok(UndoReport { session: info.id.to_string(), undone })
     }
 
