@@ -359,9 +359,15 @@ mod tests {
         ] {
             assert_eq!(decode_note(&encode_note(&note)), Some(note));
         }
-        for bytes in
-            [&[][..], &[REGRET], &[REGRET, 3, 1], &[REGRET, 0, 1, 1], &[REGRET, 0, 1, 1, 1, 2], &[UNREAD, 0xff], &[2]]
-        {
+        for bytes in [
+            &[][..],
+            &[REGRET],
+            &[REGRET, 3, 1],
+            &[REGRET, 0, 1, 1],
+            &[REGRET, 0, 1, 1, 1, 2],
+            &[UNREAD, 0xff],
+            &[2],
+        ] {
             assert_eq!(decode_note(bytes), None, "{bytes:?}");
         }
     }

@@ -178,7 +178,6 @@ impl RequestSums {
         bytes
     }
 
-
     fn take(bytes: &mut &[u8]) -> Option<Self> {
         let mut sums = Self::default();
         for number in sums.numbers_mut() {

@@ -96,7 +96,9 @@ pub(crate) fn log(args: &LogArgs) -> Result<CommandOutcome> {
     }
     edits.reverse();
     let regretted = usage::regrets(&regretted).map(|text| format!("{text}\n"));
-    output::print_wrapped(&[edits.concat(), regretted.unwrap_or_default(), unread.concat()].concat())?;
+    output::print_wrapped(
+        &[edits.concat(), regretted.unwrap_or_default(), unread.concat()].concat(),
+    )?;
     Ok(CommandOutcome::Done)
 }
 

@@ -488,7 +488,8 @@ fn entries(text: &str) -> impl Iterator<Item = Seq> {
     let words = text.split(|c: char| c.is_whitespace() || "\"'`,;()[]{}<>".contains(c));
     let named = words.filter_map(|word| {
         let (of, numbers) = word.split_once(':')?;
-        let is_id = of.len() >= 8 && of.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        let is_id =
+            of.len() >= 8 && of.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         let numbers = numbers.trim_end_matches(['.', ':']);
         let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
         let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);

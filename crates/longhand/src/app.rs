@@ -67,8 +67,8 @@ pub use self::lookup::{Access, FoundBy, FoundSession, LAST, check_new_name};
 pub use self::manage::{
     ArchiveHealth, DamageLine, PinReport, RemoveReport, RenameReport, UndoReport, VerifyReport,
 };
-pub use self::regret::{LoggedRegret, RegretSums};
 pub use self::record::{RecordReport, WindowReport};
+pub use self::regret::{LoggedRegret, RegretSums};
 pub use self::search::{ContextEntry, FoundEntries, FoundEntry, SearchRequest};
 pub use self::timestamp::Timestamp;
 pub use self::usage::{ConversationCost, Cost, UsageBy, UsageReport, UsageRequest, UsageRow};

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use longhand_archive::{
     After, Archive, ArchiveError, MemoryArchive, NewEntry, NewSession, Note, NoteContent,
-    NoteFilter, Origin, Owner, Page, RegretNote, Regretted, RequestRecord, Scope, SessionId, SqliteArchive,
-    Write, wait,
+    NoteFilter, Origin, Owner, Page, RegretNote, Regretted, RequestRecord, Scope, SessionId,
+    SqliteArchive, Write, wait,
 };
 use longhand_core::Seq;
 use rusqlite::Connection;

@@ -170,9 +170,8 @@ pub(super) fn edits_and_regrets_are_added_up_by_day(archive: &dyn Archive) {
     archive.log_request(id("s"), &request).unwrap();
     let mut lines = wait(archive.usage(i64::MIN)).unwrap();
     lines.sort_by_key(|line| line.day);
-    let edits = |made, regretted, regrets| {
-        EditSums { made, regretted, regrets, tokens: regrets * 100 }
-    };
+    let edits =
+        |made, regretted, regrets| EditSums { made, regretted, regrets, tokens: regrets * 100 };
     let figures = |line: &UsageLine| (line.day, line.model.clone(), line.sums.sent, line.edits);
     let expected = [(-1, 0, edits(0, 1, 1)), (0, 3, edits(2, 1, 2)), (1, 0, edits(1, 0, 0))];
     let expected = expected.map(|(day, sent, edits)| (day, String::new(), sent, edits));

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use longhand_archive::{
-    Entry, Note, NoteFilter, Owner, Page, RequestRecord, Scope, SessionFilter, SessionId, SessionInfo, UsageLine,
-    wait,
+    Entry, Note, NoteFilter, Owner, Page, RequestRecord, Scope, SessionFilter, SessionId,
+    SessionInfo, UsageLine, wait,
 };
 use longhand_core::{Handle, Seq};
 

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
-use longhand_archive::{EditSums, Page, RequestRecord, RequestSums, SessionId, SessionInfo, UsageLine};
+use longhand_archive::{
+    EditSums, Page, RequestRecord, RequestSums, SessionId, SessionInfo, UsageLine,
+};
 use longhand_dialect::Usage;
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,7 @@
 
 use longhand_archive::{
     Entry, NewBatch, NewSession, Note, NoteContent, Origin, Owner, PreambleId, Record, RegretNote,
-    Regretted,
-    RequestRecord, SessionId,
+    Regretted, RequestRecord, SessionId,
 };
 use longhand_core::{Batch, Edit, Fold, Handle, Link, Original, Place, Seq, Span};
 use serde_json::{Map, Value, json};

@@ -1,15 +1,18 @@
 //! What counts as a regret: scenarios as data, and the laws of what is noted and learned.
 use std::sync::Arc;
 
+use longhand::app::{App, LogLine, LoggedEdits, RegretSums, UsageRequest};
 use longhand::replay::{BudgetShare, Method, ReplaySettings, Trace, replay};
 use longhand::{Archive, MemoryArchive, Policy, Session, SessionSettings, Tokens};
-use longhand_archive::{NoteContent, NoteFilter, Storage as _, wait};
+use longhand_archive::{EditSums, Note, NoteFilter, Owner, SessionId, wait};
 use longhand_core::{
-    Batch, Edit, Fold, Handle, Meter, Place, Scale, Seq, Span, content_hash, regrets,
+    Batch, CachePrices, Edit, Fold, Handle, Meter, Place, Scale, Seq, Span, content_hash, regrets,
 };
 use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
-use longhand_testkit::{filler, notation};
+use longhand_testkit::arbitrary::cases;
+use longhand_testkit::{WireFormat, filler, notation, validate};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn meter() -> Arc<dyn Meter> {
@@ -29,7 +32,8 @@ fn conversation(turns: &str) -> Conversation {
     let mut chat = notation::chat(turns);
     for name in ["a.rs", "b.rs"] {
         chat = chat.replace(&format!("FILE:{name}"), &file(name));
-        let half = file(name).split_at(file(name).len() / 2).0.rsplit_once("\\n").unwrap().0.to_owned();
+        let half =
+            file(name).split_at(file(name).len() / 2).0.rsplit_once("\\n").unwrap().0.to_owned();
         chat = chat.replace(&format!("HALF:{name}"), &half);
     }
     let mut conversation = read(chat.into_bytes(), Some(Dialect::Chat)).unwrap();
@@ -148,7 +152,11 @@ fn what_was_written_in_between_is_no_regret() {
     ] {
         check(&turns(write, "FILE:a.rs"), "stub 2 @4", &[]);
     }
-    check(&turns(r#"write#2{"path":"b.rs","content":"short"}"#, "FILE:a.rs"), "stub 2 @4", &regretted);
+    check(
+        &turns(r#"write#2{"path":"b.rs","content":"short"}"#, "FILE:a.rs"),
+        "stub 2 @4",
+        &regretted,
+    );
     // Whoever changed it, what it says is new.
     check(&turns(r#"bash#2{"command":"ls"}"#, "FILE:b.rs"), "stub 2 @4", &[]);
     // A part of it that was read in full, and numbers before the lines.
@@ -190,7 +198,11 @@ fn a_person_who_is_asked_again_is_a_regret_whatever_the_answer() {
     check(turns, "fold 0-2 @4", &["1 asked again by 6"]);
     check(turns, "stub 4 @4", &[]);
     // A question in words of a message is not judged.
-    check("u go | a Which port? | u 9090 | a ok | u next | a Which port? | u 9090", "fold 0-2 @3", &[]);
+    check(
+        "u go | a Which port? | u 9090 | a ok | u next | a Which port? | u 9090",
+        "fold 0-2 @3",
+        &[],
+    );
 }
 
 #[test]
@@ -261,8 +273,274 @@ fn hostile_arguments_and_texts_are_no_regret_and_no_panic() {
         let mut conversation = read(chat.to_string().into_bytes(), Some(Dialect::Chat)).unwrap();
         conversation.number((0..6).map(Seq).collect());
         let meter = meter();
-        let found =
-            regrets(&conversation.path(), &batches("stub 2 @2"), 0, &Scale::new(&*meter));
+        let found = regrets(&conversation.path(), &batches("stub 2 @2"), 0, &Scale::new(&*meter));
         assert_eq!(found, [], "{arguments}");
     }
+}
+
+/// One step of an agent that reads files and does other work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AgentStep {
+    Reads(usize),
+    Writes(usize),
+    Works(u64),
+    IsTold(u64),
+}
+
+/// The messages of an agent's work, as Chat Completions.
+fn work(steps: &[AgentStep]) -> Vec<Value> {
+    let mut messages = vec![json!({"role": "user", "content": "Keep the leases in order."})];
+    for (number, step) in steps.iter().enumerate() {
+        let long = |name: &str| {
+            let line = |at| format!("line {at} of {name} {}", filler::words(6, at));
+            (0..30).map(line).collect::<Vec<_>>().join("\n")
+        };
+        let (tool, arguments, result) = match *step {
+            AgentStep::Reads(file) => {
+                let name = format!("src/{file}.rs");
+                ("read", json!({"path": name}), long(&name))
+            }
+            AgentStep::Writes(file) => {
+                let name = format!("src/{file}.rs");
+                ("edit", json!({"path": name, "old": "x", "new": number}), "Done.".to_owned())
+            }
+            AgentStep::Works(seed) => {
+                let command = format!("make {number}");
+                ("bash", json!({"command": command}), long(&format!("{number} {seed}")))
+            }
+            AgentStep::IsTold(seed) => {
+                messages.push(json!({"role": "assistant", "content": "It is done."}));
+                let words = format!("Next: {}", filler::words(20, seed));
+                messages.push(json!({"role": "user", "content": words}));
+                continue;
+            }
+        };
+        let id = format!("call_{number}");
+        let function = json!({"name": tool, "arguments": arguments.to_string()});
+        let call = json!([{"id": id, "type": "function", "function": function}]);
+        messages.push(json!({"role": "assistant", "content": null, "tool_calls": call}));
+        messages.push(json!({"role": "tool", "tool_call_id": id, "content": result}));
+    }
+    messages.push(json!({"role": "assistant", "content": "All is done."}));
+    messages
+}
+
+fn request(messages: &[Value]) -> String {
+    json!({"messages": messages}).to_string()
+}
+
+fn settings(limit: u64) -> SessionSettings {
+    SessionSettings {
+        budget: Tokens(limit),
+        meter: meter(),
+        prices: Some(CachePrices { cached: 100, uncached: 1_000 }),
+        ..SessionSettings::new().unwrap()
+    }
+}
+
+fn notes(archive: &dyn Archive, session: SessionId) -> Vec<Note> {
+    let notes = wait(archive.notes(NoteFilter::Session(session))).unwrap();
+    notes.into_iter().map(|(_, note)| note).collect()
+}
+
+fn logged(archive: &Arc<dyn Archive>) -> Vec<LoggedEdits> {
+    let lines = App::new(Arc::clone(archive)).log("s").unwrap().into_iter();
+    let edits = lines.filter_map(|line| match line {
+        LogLine::Edits(edits) => Some(*edits),
+        _ => None,
+    });
+    edits.collect()
+}
+
+/// Sends the requests of an agent, one for each of its messages; every so many of them, somebody else goes on with the
+/// session, who has read it from the archive. Returns the windows.
+fn sent(
+    archive: &Arc<dyn Archive>,
+    messages: &[Value],
+    limit: u64,
+    writers: usize,
+    restart: usize,
+) -> Vec<String> {
+    let open = || Session::open_with(Arc::clone(archive), "s", settings(limit)).unwrap();
+    let mut sessions: Vec<Session> = (0..writers).map(|_| open()).collect();
+    let mut windows = Vec::new();
+    let replies = messages.iter().enumerate().filter(|(_, message)| message["role"] == "assistant");
+    for (number, (at, reply)) in replies.enumerate() {
+        let writer = number % writers;
+        if number % restart == restart - 1 {
+            sessions[writer] = open();
+        }
+        let now_ms = number as i64;
+        windows.push(sessions[writer].fit(&request(&messages[..at]), now_ms).unwrap().json);
+        let answer = json!({"choices": [{"message": reply}]}).to_string();
+        sessions[writer].answered(&answer, now_ms).unwrap();
+    }
+    windows
+}
+
+/// The windows of a replay, and what became of edits.
+fn replayed(messages: &[Value], limit: u64) -> (Vec<String>, EditSums) {
+    let meter = meter();
+    let whole = read(request(messages).into_bytes(), Some(Dialect::Chat)).unwrap();
+    let trace = Trace::new(&whole, &*meter).unwrap();
+    let settings = ReplaySettings::new(BudgetShare::Tokens(Tokens(limit)), meter);
+    let mut windows = Vec::new();
+    let by = Method::Standing(Policy::Auto);
+    let run = replay(&trace, by, &settings, |window| windows.push(window.to_owned())).unwrap();
+    (windows, run.figures.edits)
+}
+
+fn agent_step() -> impl Strategy<Value = AgentStep> {
+    prop_oneof![
+        6 => (0..3_usize).prop_map(AgentStep::Reads),
+        1 => (0..3_usize).prop_map(AgentStep::Writes),
+        5 => any::<u64>().prop_map(AgentStep::Works),
+        1 => any::<u64>().prop_map(AgentStep::IsTold),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 0, ..cases(24) })]
+
+    /// Whoever has the ledger plans the same bytes and notes the same regrets: a session, one that is read from the archive
+    /// again and again, several that take turns, and a replay. Windows stay valid and within their budget.
+    #[test]
+    fn a_restart_another_writer_and_a_replay_see_the_same_regrets(
+        steps in prop::collection::vec(agent_step(), 8..60),
+        limit in 1_800..4_000_u64,
+        restart in 1..6_usize,
+    ) {
+        let messages = work(&steps);
+        let (expected, sums) = replayed(&messages, limit);
+        for (writers, restart) in [(1, usize::MAX), (1, restart), (2, usize::MAX), (3, restart)] {
+            let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+            let windows = sent(&archive, &messages, limit, writers, restart);
+            prop_assert_eq!(&windows, &expected, "{} writers, restart {}", writers, restart);
+            let session = SessionId::named(Owner::LOCAL, "s");
+            let found = EditSums::total(&[], &notes(&*archive, session));
+            prop_assert_eq!(EditSums { made: sums.made, ..found }, sums);
+            let mut told = RegretSums::default();
+            logged(&archive).iter().for_each(|edits| told.add(edits));
+            prop_assert_eq!(told, RegretSums::from(sums));
+        }
+        let meter = meter();
+        for window in &expected {
+            prop_assert_eq!(validate(WireFormat::Chat, window), Vec::<String>::new());
+            let shown = read(window.clone().into_bytes(), Some(Dialect::Chat)).unwrap();
+            let scale = Scale::new(&*meter);
+            let tokens: Tokens =
+                shown.messages.iter().map(|message| scale.message(message, Tokens::MAX)).sum();
+            prop_assert!(tokens + scale.framing().reply <= Tokens(limit), "{}", tokens);
+        }
+    }
+}
+
+/// An agent that comes back to the same files, with other work in between.
+fn loop_of_reading(rounds: usize, work_between: u64) -> Vec<AgentStep> {
+    let mut steps = Vec::new();
+    for round in 0..rounds as u64 {
+        steps.push(AgentStep::Reads(0));
+        steps.extend((0..work_between).map(|at| AgentStep::Works(round * 100 + at)));
+    }
+    steps
+}
+
+#[test]
+fn what_was_fetched_back_is_kept_for_longer() {
+    let file = "line 7 of src/0.rs";
+    let shown_after_batches = |steps: &[AgentStep]| {
+        let (windows, sums) = replayed(&work(steps), 6_000);
+        let is_new = |pair: &&[String]| !pair[1].contains(pair[0].trim_end_matches("]}"));
+        let batches: Vec<bool> =
+            windows.windows(2).filter(is_new).map(|pair| pair[1].contains(file)).collect();
+        (batches, sums)
+    };
+    // It is read at the beginning, and again when it is out of sight; then much else is done.
+    let mut steps = loop_of_reading(2, 30);
+    let (shown, sums) = shown_after_batches(&steps);
+    assert!(sums.regretted > 0, "{sums:?}");
+    // The same work, in which a file is read that is new.
+    steps[31] = AgentStep::Reads(1);
+    steps[0] = AgentStep::Reads(0);
+    let (control, none) = shown_after_batches(&steps);
+    assert_eq!(none.regrets, 0);
+    let kept = |shown: &[bool]| shown.iter().filter(|is_shown| **is_shown).count();
+    assert!(kept(&shown) > kept(&control), "{shown:?} {control:?}");
+}
+
+#[test]
+fn a_session_that_reads_the_same_for_ever_stays_small() {
+    let files = (0..60).flat_map(|round| (0..3).map(move |file| (round, file)));
+    let steps: Vec<AgentStep> =
+        files.flat_map(|(round, file)| [AgentStep::Reads(file), AgentStep::Works(round)]).collect();
+    let (windows, sums) = replayed(&work(&steps), 5_000);
+    let meter = meter();
+    let size = |window: &String| meter.weigh(window, u64::MAX);
+    let late = windows.iter().skip(windows.len() / 2);
+    assert!(late.clone().map(size).min() < Some(4_000 * 2), "a batch still brings it down");
+    let breaks =
+        windows.windows(2).filter(|pair| !pair[1].starts_with(pair[0].trim_end_matches("]}")));
+    assert!(breaks.count() * 3 < windows.len(), "and it lasts for some requests: {sums:?}");
+}
+
+#[test]
+fn the_log_names_what_was_regretted_also_of_a_batch_that_was_undone() {
+    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let messages = work(&loop_of_reading(3, 12));
+    sent(&archive, &messages, 3_000, 1, usize::MAX);
+    let app = App::new(Arc::clone(&archive));
+    let log = logged(&archive);
+    let regretted: Vec<&LoggedEdits> =
+        log.iter().filter(|edits| !edits.regrets.is_empty()).collect();
+    assert!(!regretted.is_empty());
+    let first = &regretted[0].regrets[0];
+    assert_eq!(first.how, "read again");
+    assert!(first.by.is_some() && first.tokens > 100, "{first:?}");
+    let mut sums = RegretSums::default();
+    log.iter().for_each(|edits| sums.add(edits));
+    assert_eq!(app.show("s", &longhand::app::ViewSettings::default()).unwrap().edits, sums);
+    let usage = app.usage(&UsageRequest::default(), &|_, _| None).unwrap();
+    assert_eq!((usage.total.edits, usage.rows[0].edits), (sums, sums));
+    // What was undone was regretted all the same.
+    let session = SessionId::named(Owner::LOCAL, "s");
+    while archive.undo(session, None).unwrap().is_some() {}
+    let undone = logged(&archive);
+    assert!(undone.iter().all(|edits| edits.undone));
+    let regrets = |log: &[LoggedEdits]| -> Vec<_> {
+        log.iter().flat_map(|edits| edits.regrets.clone()).collect()
+    };
+    assert_eq!(regrets(&undone), regrets(&log));
+    // And the next window is made as if nothing had been left out.
+    let mut again = Session::open_with(Arc::clone(&archive), "s", settings(3_000)).unwrap();
+    let window = again.fit(&request(&messages[..messages.len() - 1]), 0).unwrap();
+    assert_eq!(validate(WireFormat::Chat, &window.json), Vec::<String>::new());
+    assert_eq!(window.shortfall, Tokens::ZERO);
+}
+
+#[test]
+fn recorded_rounds_are_noted_as_well() {
+    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let mut session = Session::open_with(Arc::clone(&archive), "s", settings(2_500)).unwrap();
+    let messages = work(&loop_of_reading(1, 14));
+    let round = |messages: &[Value]| {
+        longhand::Round::parse(&json!({"messages": messages}).to_string(), 0).unwrap()
+    };
+    session.record(&round(&messages)).unwrap();
+    session.record(&longhand::Round::new("And now?", "Now it is done.", 1)).unwrap();
+    let window = session.window("Go on.", &longhand::Prompt::default(), 2).unwrap().json;
+    let at = window.find("h:").unwrap();
+    let handle = &window[at..at + 14];
+    let asked = json!({"handle": handle}).to_string();
+    let function = json!({"name": "open", "arguments": asked});
+    let call = json!([{"id": "x", "type": "function", "function": function}]);
+    let recall = [
+        json!({"role": "user", "content": "What was in it?"}),
+        json!({"role": "assistant", "content": null, "tool_calls": call}),
+        json!({"role": "tool", "tool_call_id": "x", "content": "line 7 of src/0.rs"}),
+        json!({"role": "assistant", "content": "Lines."}),
+    ];
+    session.record(&round(&recall)).unwrap();
+    let regrets: Vec<_> = logged(&archive).into_iter().flat_map(|edits| edits.regrets).collect();
+    assert_eq!(regrets.len(), 1, "{regrets:?}");
+    assert_eq!((regrets[0].handle.as_str(), regrets[0].how.as_str()), (handle, "recalled"));
 }
