@@ -33,8 +33,8 @@ const RESCUE_PERCENT_MAX: u64 = 20;
 /// A batch that has to clip protected messages leaves 1/N of the room above the goal free.
 const RESCUE_FREE_PARTS: u64 = 3;
 
-/// What was fetched back gets 1/N of what a batch leaves beside protected messages, however much of it there is.
-const FETCHED_PARTS: u64 = 4;
+/// What was fetched back gets 1/N of the room at the most, and of what protected messages leave of it.
+const FETCHED_PARTS: u64 = 8;
 
 /// How many bodies may be too large to be given back before no others are tried.
 const MISSES_MAX: usize = 12;
@@ -237,9 +237,22 @@ fn attempt(
     if base.tokens + kept.tokens + headline.tokens > plan_goal.window {
         return (Plan::none(Size::MAX, Tokens::MAX, limits), Size::ZERO);
     }
+    // Stubs alone: the blocks that stand now stay.
+    let floor = || base.tokens + kept.tokens + headline.tokens;
+    // What was fetched back once would be fetched back again: it comes on top of the target.
+    let fetched = if settings.keep_tail.is_some() {
+        Size::ZERO
+    } else {
+        let beside = most.saturating_sub(kept + headline);
+        let share = Tokens(budget.room().0.min(beside.tokens.0) / FETCHED_PARTS);
+        let share = Size { tokens: share, ..beside };
+        let has_block = opening.has_block();
+        layout.keep_steps(&mut opening.draft, plan_goal.fetched, share, has_block)
+    };
+    let kept = kept + fetched;
     // The target is a wish: for its sake the block is kept small, but nothing protected is clipped.
     // Half of what the block gets beyond a tenth comes on top; the rest is taken from what stays in sight.
-    let goal = budget.goal() + Tokens(block_extra(budget).0 / 2);
+    let goal = budget.goal() + fetched.tokens + Tokens(block_extra(budget).0 / 2);
     let beside_kept = most.tokens.saturating_sub(kept.tokens);
     let block = plan_goal.block.min(Tokens(beside_kept.0 * BLOCK_PERCENT_MAX / 100));
     let share = block_share(budget).max(reserve.tokens).max(block);
@@ -248,22 +261,16 @@ fn attempt(
     let tail = if settings.keep_tail.is_some() {
         Size::ZERO
     } else {
-        // What was fetched back once would be fetched back again.
-        let share = Size { tokens: Tokens(left.tokens.0 / FETCHED_PARTS), ..left };
-        let fetched = layout.keep_steps(&mut opening.draft, plan_goal.fetched, share);
-        let left = left.saturating_sub(fetched);
         // Somebody who takes over needs the newest messages as they are more than old ones in part.
         let held = if hands_over(budget) { reserve.tokens } else { reserve.tokens.max(block) };
         let half = Tokens(left.tokens.saturating_sub(held).0 / 2);
-        fetched + layout.grow_tail(&mut opening.draft, Size { tokens: half, ..left })
+        layout.grow_tail(&mut opening.draft, Size { tokens: half, ..left })
     };
     let left = left.saturating_sub(tail);
 
     let old = layout.old();
     opening.draft.allow(layout.editable());
     let worth = Worth::of(history, old.first().map_or(0, |newest| newest + 1));
-    // Stubs alone: the blocks that stand now stay.
-    let floor = || base.tokens + kept.tokens + headline.tokens;
     let blocks_now = opening.draft.parts(&blocks);
     let beside = left.saturating_sub(standing).saturating_sub(blocks_now);
     // If more requests are to come, the block's index of names is worth more than the oldest step.
@@ -457,15 +464,24 @@ impl StepLayout {
     }
 
     /// Keeps the old steps of these messages as they are, each that is still within `limit`. Returns what they take.
-    fn keep_steps(&mut self, draft: &mut Draft, messages: &[usize], limit: Size) -> Size {
+    ///
+    /// If a block stands before them, even the oldest one may be kept; some other always goes.
+    fn keep_steps(
+        &mut self,
+        draft: &mut Draft,
+        messages: &[usize],
+        limit: Size,
+        has_block: bool,
+    ) -> Size {
         let mut taken = Size::ZERO;
-        let oldest = self.oldest_kept();
+        let oldest = if has_block { 0 } else { self.oldest_kept() };
         for message in messages {
             let units = self.protection.units.iter();
             let at = units.clone().position(|unit| unit.messages.contains(message));
             let Some(at) = at.filter(|at| *at >= oldest && !self.tail[*at]) else { continue };
+            let is_left = |(unit, tail): &(&Unit, &bool)| grows(unit) && !**tail;
             let unit = &self.protection.units[at];
-            if !grows(unit) {
+            if !grows(unit) || units.zip(&self.tail).filter(is_left).count() < 2 {
                 continue;
             }
             let left = limit.saturating_sub(taken);

@@ -98,12 +98,12 @@ pub fn regrets(path: &Path, live: &[Batch], first: usize, scale: &Scale) -> Vec<
 
 /// The messages that brought something back and should stay in sight a while longer, the newest first.
 ///
-/// What was needed again after some time may well be needed once more after that time: it is kept for twice as long.
+/// What was needed again after some time may well be needed once more after that time: until then it is kept.
 pub(crate) fn fetched_back(path: &Path, live: &[Batch], scale: &Scale) -> Vec<usize> {
     let Some(newest) = path.seqs.last() else { return Vec::new() };
     let is_recent = |regret: &Regret| {
         let gap = regret.by.0.saturating_sub(regret.hidden.0);
-        newest.0 - regret.by.0 <= gap.saturating_mul(2)
+        newest.0 - regret.by.0 <= gap
     };
     let regrets = regrets(path, live, path.lead, scale).into_iter().filter(is_recent);
     let mut kept: Vec<usize> = regrets.filter_map(|regret| path.message(regret.by)).collect();
