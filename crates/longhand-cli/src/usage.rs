@@ -82,26 +82,30 @@ fn table(by: UsageBy, report: &UsageReport, columns: usize) -> String {
     }
     text.push_str(&chart(&rows, width, columns));
     if let Some(regrets) = regrets(&report.total.edits) {
-        let command = store::command("log SESSION");
-        text.push_str(&format!("\n{regrets}; {command} lists them\n"));
+        let has_some = report.total.edits.regretted > 0;
+        let more = has_some.then(|| format!("; {} lists them", store::command("log SESSION")));
+        text.push_str(&format!("\n{regrets}{}\n", more.unwrap_or_default()));
     }
     text
 }
 
-/// How many edits were regretted; `None` if there are none.
+/// How many edits were regretted, and what that took; `None` if there are no edits.
 pub(crate) fn regrets(edits: &RegretSums) -> Option<String> {
-    let number = |number: u64| grouped(number as usize);
-    let RegretSums { edits, regretted, times, tokens, .. } = *edits;
-    if edits == 0 {
-        return None;
-    }
+    let regretted = regretted(edits)?;
+    let times = match edits.times {
+        0 => return Some(regretted),
+        1 => "once".to_owned(),
+        times => format!("{} times", grouped(times as usize)),
+    };
+    Some(format!("{regretted} (fetched back {times}, {} tokens)", grouped(edits.tokens as usize)))
+}
+
+/// How many edits were regretted; `None` if there are no edits.
+pub(crate) fn regretted(edits: &RegretSums) -> Option<String> {
+    let RegretSums { edits, regretted, .. } = *edits;
     let (noun, verb) = if edits == 1 { ("edit", "was") } else { ("edits", "were") };
-    let mut text = format!("{} of {} {noun} {verb} regretted", number(regretted), number(edits));
-    if times > 0 {
-        let times = if times == 1 { "once".to_owned() } else { format!("{} times", number(times)) };
-        text.push_str(&format!(" (fetched back {times}, {} tokens)", number(tokens)));
-    }
-    Some(text)
+    let (regretted, all) = (grouped(regretted as usize), grouped(edits as usize));
+    (edits > 0).then(|| format!("{regretted} of {all} {noun} {verb} regretted"))
 }
 
 /// The figures as a table has them.

@@ -8,6 +8,7 @@ use crate::elide::elide;
 use crate::fold::{NewFold, blocks_in, live_block};
 use crate::opening::Opening;
 use crate::plan::{History, Plan, PlanSettings};
+use crate::project::project;
 use crate::protect::{Protection, Rank, Unit, Users};
 use crate::regret::fetched_back;
 use crate::rescue::Rescue;
@@ -56,7 +57,7 @@ pub(crate) fn auto(
     if let Some(plan) = early(history, budget, settings, scale, digest) {
         return plan;
     }
-    let fetched = fetched_back(&history.path, history.live, &scale);
+    let fetched = fetched(history, &scale);
     let planned = |settings: &PlanSettings| {
         let plan_goal = PlanGoal { window: Tokens::MAX, block: Tokens::ZERO, fetched: &fetched };
         with_all_that_matters(budget, plan_goal, |plan_goal| {
@@ -112,7 +113,7 @@ fn early(
     }
     // A batch that frees too little would soon be followed by another.
     let most = Tokens(budget.goal().0.midpoint(budget.high().0));
-    let fetched = fetched_back(&history.path, history.live, &scale);
+    let fetched = fetched(history, &scale);
     let plan_goal = PlanGoal { window: most, block: Tokens::ZERO, fetched: &fetched };
     let plan = with_all_that_matters(budget, plan_goal, |plan_goal| {
         exact(history, budget, |budget| {
@@ -123,6 +124,15 @@ fn early(
     let read_anew = plan.tokens().saturating_sub(history.fixed.tokens);
     let is_due = plan.fits() && plan.tokens() <= most && economy.pays(saved, read_anew);
     Some(if is_due && !plan.is_noop() { plan } else { nothing })
+}
+
+/// The messages in sight that brought back what an edit had hidden.
+fn fetched(history: &History, scale: &Scale) -> Vec<usize> {
+    if history.live.is_empty() {
+        return Vec::new();
+    }
+    let now = project(&history.path, history.live, history.wire);
+    fetched_back(&history.path, history.live, |at| now.is_folded(at), scale)
 }
 
 /// The plan, unless it does not fit and makes the window no smaller: then nothing is done.

@@ -4,10 +4,14 @@
 //! regret only if what it brought back is what an edit hid: nothing wrote to its file in between, every line of the shorter
 //! of the two texts is in the longer one, and no newer copy was in sight. In doubt, nothing is regretted.
 
+use std::borrow::Cow;
+
+use memchr::memmem::Finder;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::arguments::asked;
 use crate::edit::{Batch, Edit, Place, Seq};
+use crate::json::JsonCursor;
 use crate::reference::is_refusal;
 use crate::subject::{CallSubject, FileUse, whole_text};
 use crate::{Handle, Part, Path, Scale, Text, Tokens, ToolCall, ToolResult, cut};
@@ -68,6 +72,9 @@ const ALIKE_BYTES_MIN: usize = 64;
 /// How many entries a range of them may name.
 const RANGE_MAX: u64 = 64;
 
+/// Shorter words are everywhere.
+const WORD_BYTES_MIN: usize = 3;
+
 /// How many earlier calls about the same are compared with a new one.
 const EARLIER_MAX: usize = 16;
 
@@ -75,18 +82,13 @@ const EARLIER_MAX: usize = 16;
 ///
 /// Regrets of older messages are looked for only to tell which edits had been regretted before.
 pub fn regrets(path: &Path, live: &[Batch], first: usize, scale: &Scale) -> Vec<Regret> {
-    let hides = |batch: &Batch| batch.edits.iter().any(|edit| edit.handle().is_some());
-    if !live.iter().any(hides) {
-        return Vec::new();
-    }
-    let oldest = path.messages.len().saturating_sub(MESSAGES_MAX).max(path.lead);
-    let ledger = Ledger { path, live, oldest };
-    let mut found = ledger.fetched(first.max(oldest), scale);
-    if !found.is_empty() && first > oldest {
-        let before = ledger.fetched(oldest, scale);
-        let known = before.into_iter().filter(|regret| path.message(regret.by) < Some(first));
-        let known: Vec<Regret> = known.collect();
-        found.splice(0..0, known);
+    let Some(ledger) = Ledger::of(path, live) else { return Vec::new() };
+    let messages = path.messages.len();
+    let mut found = ledger.fetched(first.max(ledger.oldest)..messages, scale);
+    if !found.is_empty() && first > ledger.oldest {
+        let mut known = ledger.fetched(ledger.oldest..first.min(messages), scale);
+        known.append(&mut found);
+        found = known;
     }
     let mut edits = FxHashSet::default();
     for regret in &mut found {
@@ -96,16 +98,25 @@ pub fn regrets(path: &Path, live: &[Batch], first: usize, scale: &Scale) -> Vec<
     found
 }
 
-/// The messages that brought something back and should stay in sight a while longer, the newest first.
+/// The messages that brought something back and should stay in sight a while longer, the newest first, of those that are in
+/// sight.
 ///
 /// What was needed again after some time may well be needed once more after that time: until then it is kept.
-pub(crate) fn fetched_back(path: &Path, live: &[Batch], scale: &Scale) -> Vec<usize> {
-    let Some(newest) = path.seqs.last() else { return Vec::new() };
+pub(crate) fn fetched_back(
+    path: &Path,
+    live: &[Batch],
+    is_folded: impl Fn(usize) -> bool,
+    scale: &Scale,
+) -> Vec<usize> {
+    let (Some(ledger), Some(newest)) = (Ledger::of(path, live), path.seqs.last()) else {
+        return Vec::new();
+    };
     let is_recent = |regret: &Regret| {
         let gap = regret.by.0.saturating_sub(regret.hidden.0);
         newest.0 - regret.by.0 <= gap
     };
-    let regrets = regrets(path, live, path.lead, scale).into_iter().filter(is_recent);
+    let shown = (ledger.oldest..path.messages.len()).filter(|at| !is_folded(*at));
+    let regrets = ledger.fetched(shown, scale).into_iter().filter(is_recent);
     let mut kept: Vec<usize> = regrets.filter_map(|regret| path.message(regret.by)).collect();
     kept.dedup();
     kept.reverse();
@@ -136,26 +147,30 @@ struct PlacedResult<'l> {
     result: &'l ToolResult,
 }
 
-/// The calls of a path, by what they are about.
+/// The calls of a path, oldest first. Only those that may be about the same are looked into.
 struct Calls<'l> {
-    by_id: FxHashMap<String, PlacedCall<'l>>,
-    by_asked: FxHashMap<u128, Vec<PlacedCall<'l>>>,
-    by_file: FxHashMap<u128, Vec<(PlacedCall<'l>, FileUse)>>,
-    /// The messages that write to some file.
-    writes: Vec<usize>,
-    results: FxHashMap<String, PlacedResult<'l>>,
+    calls: Vec<PlacedCall<'l>>,
+    by_id: FxHashMap<Cow<'l, str>, PlacedCall<'l>>,
+    results: FxHashMap<Cow<'l, str>, PlacedResult<'l>>,
 }
 
 /// An edit that hides something: the index of its batch, and its handle.
 type HidingEdit = (usize, Handle);
 
 impl<'l> Ledger<'l> {
-    fn fetched(&self, first: usize, scale: &Scale) -> Vec<Regret> {
+    /// `None` if nothing is hidden.
+    fn of(path: &'l Path<'l>, live: &'l [Batch]) -> Option<Self> {
+        let hides = |batch: &Batch| batch.edits.iter().any(|edit| edit.handle().is_some());
+        let oldest = path.messages.len().saturating_sub(MESSAGES_MAX).max(path.lead);
+        live.iter().any(hides).then_some(Self { path, live, oldest })
+    }
+
+    fn fetched(&self, messages: impl IntoIterator<Item = usize>, scale: &Scale) -> Vec<Regret> {
         let mut found = Vec::new();
-        let messages = self.path.messages.iter().enumerate().skip(first);
         let is_result = |part: &Part| matches!(part, Part::Result(_));
         let mut calls = None;
-        for (at, message) in messages {
+        for at in messages {
+            let message = &self.path.messages[at];
             found.extend(self.inserted(at, scale));
             if !message.parts.iter().any(is_result) {
                 continue;
@@ -353,21 +368,20 @@ impl<'l> Ledger<'l> {
 
 impl<'l> Calls<'l> {
     fn of(ledger: &Ledger<'l>) -> Self {
-        let mut calls = Self {
-            by_id: FxHashMap::default(),
-            by_asked: FxHashMap::default(),
-            by_file: FxHashMap::default(),
-            writes: Vec::new(),
-            results: FxHashMap::default(),
-        };
+        let mut calls =
+            Self { calls: Vec::new(), by_id: FxHashMap::default(), results: FxHashMap::default() };
         let messages = ledger.path.messages.iter().enumerate();
         for (message, content) in messages.skip(ledger.oldest) {
             for (part, content) in content.parts.iter().enumerate() {
                 match content {
-                    Part::Call(call) => calls.add(PlacedCall { message, part, call }),
+                    Part::Call(call) => {
+                        let placed = PlacedCall { message, part, call };
+                        calls.by_id.insert(call.id.decode(), placed);
+                        calls.calls.push(placed);
+                    }
                     Part::Result(result) => {
-                        let id = result.call.decode().into_owned();
-                        calls.results.insert(id, PlacedResult { message, part, result });
+                        let placed = PlacedResult { message, part, result };
+                        calls.results.insert(result.call.decode(), placed);
                     }
                     _ => {}
                 }
@@ -376,42 +390,54 @@ impl<'l> Calls<'l> {
         calls
     }
 
-    fn add(&mut self, placed: PlacedCall<'l>) {
-        let subject = CallSubject::of(placed.call);
-        if subject.writes() {
-            self.writes.push(placed.message);
-        }
-        let patched = subject.patched.iter().map(|file| (*file, FileUse::Changes));
-        let file = subject.file.map(|file| (file, subject.file_use));
-        for (file, file_use) in file.into_iter().chain(patched) {
-            self.by_file.entry(file).or_default().push((placed, file_use));
-        }
-        if subject.file.is_none() && !subject.writes() {
-            self.by_asked.entry(asked(placed.call)).or_default().push(placed);
-        }
-        self.by_id.insert(placed.call.id.decode().into_owned(), placed);
-    }
-
     /// The calls about the same before a call, the newest first, and what they do with its file, if it has one.
     fn about(
         &self,
         subject: &CallSubject,
         call: PlacedCall<'l>,
     ) -> Box<dyn Iterator<Item = (PlacedCall<'l>, Option<FileUse>)> + '_> {
-        let is_before = move |earlier: &PlacedCall<'l>| earlier.message < call.message;
+        let before = self.calls.partition_point(|earlier| earlier.message < call.message);
+        let mention = mention(&call.call.arguments.decode());
+        let may_be = move |other: &&PlacedCall<'l>| {
+            mention
+                .as_ref()
+                .is_none_or(|finder| finder.find(other.call.arguments.raw().as_bytes()).is_some())
+        };
+        let earlier = self.calls[..before].iter().rev();
         if let Some(file) = subject.file {
-            let about = self.by_file.get(&file).into_iter().flatten().rev();
-            let about = about.map(|(earlier, file_use)| (*earlier, Some(*file_use)));
-            return Box::new(about.filter(move |(earlier, _)| is_before(earlier)));
+            return Box::new(earlier.filter(may_be).filter_map(move |earlier| {
+                let other = CallSubject::of(earlier.call);
+                if other.file == Some(file) {
+                    return Some((*earlier, Some(other.file_use)));
+                }
+                other.patched.contains(&file).then_some((*earlier, Some(FileUse::Changes)))
+            }));
         }
+        let (name, asked_now, asks) = (call.call.name.raw(), asked(call.call), subject.asks);
+        let same = earlier.filter(move |earlier| earlier.call.name.raw() == name).filter(may_be);
+        let same = same.filter(move |earlier| asked(earlier.call) == asked_now);
         // What a command prints may be another thing after any file was written.
-        let written = self.writes.iter().rev().find(|message| **message < call.message);
-        let written = written.copied().unwrap_or(0);
-        let about = self.by_asked.get(&asked(call.call)).into_iter().flatten().rev();
-        let asks = subject.asks;
-        let about = about.filter(move |earlier| asks || earlier.message >= written);
-        Box::new(about.copied().filter(is_before).map(|earlier| (earlier, None)))
+        let is_written = move |since: usize| {
+            let between = self.calls[..before].iter().rev();
+            let mut between = between.take_while(|between| between.message > since);
+            between.any(|between| CallSubject::of(between.call).writes())
+        };
+        let same = same.take_while(move |earlier| asks || !is_written(earlier.message));
+        Box::new(same.map(|earlier| (*earlier, None)))
     }
+}
+
+/// Looks for what calls about the same as one must have in their arguments: its longest word, if that is long enough.
+fn mention(arguments: &str) -> Option<Finder<'static>> {
+    let node = JsonCursor::new(arguments).node().ok()?;
+    let values = node.strings(arguments);
+    let values = values.iter().filter_map(|value| value.str(arguments));
+    let words = values.filter_map(|value| {
+        let words = value.split(|c: char| !c.is_ascii_alphanumeric());
+        words.max_by_key(|word| word.len()).map(str::to_owned)
+    });
+    let word = words.max_by_key(String::len).filter(|word| word.len() >= WORD_BYTES_MIN)?;
+    Some(Finder::new(word.as_bytes()).into_owned())
 }
 
 /// The lines of a text that say something, by their hashes.
