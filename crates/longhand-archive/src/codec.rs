@@ -4,7 +4,7 @@ use longhand_core::Handle;
 use longhand_core::{Batch, Edit, Fold, Original, Place, Seq, Span};
 
 use crate::number::{push_number, take_number};
-use crate::{NoteContent, Regretted};
+use crate::{NoteContent, RegretNote, Regretted};
 
 const STUB: u8 = 0;
 const CLIP: u8 = 1;
@@ -222,7 +222,7 @@ const REGRET: u8 = 1;
 pub(crate) fn encode_note(content: &NoteContent) -> Vec<u8> {
     match content {
         NoteContent::Unread(text) => [&[UNREAD], text.as_bytes()].concat(),
-        NoteContent::Regret { batch, how } => {
+        NoteContent::Regret(RegretNote { batch, how, by, tokens, again }) => {
             let how = match how {
                 Regretted::ReadAgain => 0,
                 Regretted::AskedAgain => 1,
@@ -230,6 +230,11 @@ pub(crate) fn encode_note(content: &NoteContent) -> Vec<u8> {
             };
             let mut bytes = vec![REGRET, how];
             push(&mut bytes, *batch);
+            if let Some(by) = by {
+                push(&mut bytes, by.0);
+                push(&mut bytes, *tokens);
+                bytes.push(u8::from(*again));
+            }
             bytes
         }
     }
@@ -248,7 +253,17 @@ pub(crate) fn decode_note(bytes: &[u8]) -> Option<NoteContent> {
             };
             let mut rest = batch;
             let batch = take_number(&mut rest)?;
-            rest.is_empty().then_some(NoteContent::Regret { batch, how })
+            let mut regret = RegretNote { batch, how, by: None, tokens: 0, again: false };
+            if !rest.is_empty() {
+                regret.by = Some(Seq(take_number(&mut rest)?));
+                regret.tokens = take_number(&mut rest)?;
+                regret.again = match rest {
+                    [0] => false,
+                    [1] => true,
+                    _ => return None,
+                };
+            }
+            Some(NoteContent::Regret(regret))
         }
         _ => None,
     }
@@ -330,7 +345,11 @@ mod tests {
 
     #[test]
     fn notes_come_back() {
-        let regret = |batch, how| NoteContent::Regret { batch, how };
+        let regret = |batch, how| {
+            let by = (batch > 0).then_some(Seq(batch / 2));
+            let (tokens, again) = if by.is_some() { (batch, batch > 300) } else { (0, false) };
+            NoteContent::Regret(RegretNote { batch, how, by, tokens, again })
+        };
         for note in [
             NoteContent::Unread(String::new()),
             NoteContent::Unread("Gr\u{fc}\u{df}e".to_owned()),
@@ -340,9 +359,15 @@ mod tests {
         ] {
             assert_eq!(decode_note(&encode_note(&note)), Some(note));
         }
-        for bytes in
-            [&[][..], &[REGRET], &[REGRET, 3, 1], &[REGRET, 0, 1, 1], &[UNREAD, 0xff], &[2]]
-        {
+        for bytes in [
+            &[][..],
+            &[REGRET],
+            &[REGRET, 3, 1],
+            &[REGRET, 0, 1, 1],
+            &[REGRET, 0, 1, 1, 1, 2],
+            &[UNREAD, 0xff],
+            &[2],
+        ] {
             assert_eq!(decode_note(bytes), None, "{bytes:?}");
         }
     }

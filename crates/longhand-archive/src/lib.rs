@@ -57,13 +57,14 @@ pub use error::{ArchiveError, Cause, Conflict};
 pub use id::{Owner, ParseIdError, PreambleId, SessionId};
 pub use layer::Layer;
 pub use ledger::{Ledger, Undecided, attempts, outrun, unsound};
+pub use longhand_core::Regretted;
 pub use longhand_core::session::{Node, Version};
 pub use longhand_recall::{Strictness, readable, snippet};
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
 pub use record::{
     After, Appended, Entry, Found, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry,
-    NewSession, Note, NoteContent, Origin, RankedFound, RankedHit, Reference, Regretted,
+    NewSession, Note, NoteContent, Origin, RankedFound, RankedHit, Reference, RegretNote,
     RequestRecord, Scope, SessionInfo,
 };
 pub use spending::{Reserved, Wish};
@@ -75,5 +76,5 @@ pub use storage::{
     Write,
 };
 pub use transfer::Record;
-pub use usage::{EditedSums, RequestSums, SessionUsage, UsageLine};
+pub use usage::{EditSums, EditedSums, RequestSums, SessionUsage, UsageLine};
 pub use wait::wait;

@@ -13,7 +13,7 @@ use crate::storage::{
     Key, NoteFilter, Opened, Referenced, RequestFilter, ScoredEntry, SearchQuery, SearchScope,
     SearchStatistics, SessionFilter, Storage, Upkeep, Vocabulary, VocabularyQuery, Write,
 };
-use crate::usage::day_of;
+use crate::usage::{EditSums, NO_MODEL, day_of};
 use crate::{
     ArchiveError, Conflict, Cursor, Damage, Entry, Hit, KnownPath, Listing, NewSession, Note,
     Owner, Page, PreambleId, RequestRecord, RequestSums, SessionId, SessionInfo, SessionUsage,
@@ -217,9 +217,9 @@ impl Storage for MemoryArchive {
         let content = self.content();
         let lines = content.sessions.values().flat_map(|session| {
             let lines = session.usage().1;
-            lines.into_iter().map(|((day, model), sums)| {
+            lines.into_iter().map(|((day, model), (sums, edits))| {
                 let session = session.id;
-                UsageLine { session, day, model, sums }
+                UsageLine { session, day, model, sums, edits }
             })
         });
         ready(Ok(lines.filter(|line| line.day >= day_of(since_ms)).collect()))
@@ -532,12 +532,17 @@ impl MemorySession {
         Ok(seqs.into_iter().flatten().map(|seq| &self.entries[seq as usize].1))
     }
 
-    /// What its requests took, in all and by day and model.
-    fn usage(&self) -> (SessionUsage, BTreeMap<(i64, String), RequestSums>) {
-        let (mut usage, mut lines) = (SessionUsage::default(), BTreeMap::new());
+    /// What its requests took, in all and by day and model, with what became of edits.
+    fn usage(&self) -> (SessionUsage, BTreeMap<(i64, String), (RequestSums, EditSums)>) {
+        let mut usage = SessionUsage::default();
+        let mut lines: BTreeMap<(i64, String), (RequestSums, EditSums)> = BTreeMap::new();
         for (_, request) in &self.requests {
             let key = (day_of(request.at_ms), request.model.clone());
-            usage.count(request, lines.entry(key).or_default());
+            usage.count(request, &mut lines.entry(key).or_default().0);
+        }
+        let batches = self.batches.iter().map(|record| (record.at_ms, &record.batch));
+        for (day, edits) in EditSums::of(batches, &self.notes) {
+            lines.entry((day, NO_MODEL.to_owned())).or_default().1.add(&edits);
         }
         (usage, lines)
     }

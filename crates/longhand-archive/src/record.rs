@@ -1,6 +1,6 @@
 //! What an archive takes in and gives back.
 
-use longhand_core::{Batch, Fold, Handle, Link, Meaning, Original, Place, Seq};
+use longhand_core::{Batch, Fold, Handle, Link, Meaning, Original, Place, Regretted, Seq};
 
 use crate::{Owner, PreambleId, SessionId, SessionUsage};
 
@@ -374,23 +374,22 @@ pub enum NoteContent {
     /// An answer that could not be read, which the handle opens.
     Unread(String),
     /// The model needed what the handle stands for, which a batch had taken out of its sight.
-    Regret {
-        /// The batch's number.
-        batch: u64,
-        /// How that was noticed.
-        how: Regretted,
-    },
+    Regret(RegretNote),
 }
 
-/// How it was noticed that an edit had taken away what the model still needed.
+/// How an edit was regretted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Regretted {
-    /// The model read the same file, or ran the same command, again.
-    ReadAgain,
-    /// The model asked the user again.
-    AskedAgain,
-    /// The model opened the handle.
-    Recalled,
+pub struct RegretNote {
+    /// The batch's number.
+    pub batch: u64,
+    /// How that was noticed.
+    pub how: Regretted,
+    /// The entry that brought back what was hidden; `None` if that was not noted.
+    pub by: Option<Seq>,
+    /// What that cost, in tokens.
+    pub tokens: u64,
+    /// Whether the same edit had been regretted before.
+    pub again: bool,
 }
 
 impl NewSession {

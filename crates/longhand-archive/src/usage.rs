@@ -1,7 +1,11 @@
 //! What requests took, added up as they are logged, so that nobody has to read them all.
 
+use std::collections::BTreeMap;
+
+use longhand_core::Batch;
+
 use crate::number::{push_number, take_number};
-use crate::{RequestRecord, SessionId};
+use crate::{Note, NoteContent, RequestRecord, SessionId};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -47,6 +51,19 @@ pub struct EditedSums {
     pub output: u64,
 }
 
+/// How many edits were made, and how many of them were regretted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EditSums {
+    /// Edits that took something out of sight.
+    pub made: u64,
+    /// Those of them whose text was fetched back.
+    pub regretted: u64,
+    /// How often something was fetched back.
+    pub regrets: u64,
+    /// The tokens that this cost.
+    pub tokens: u64,
+}
+
 /// What a session was used for, from its request log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionUsage {
@@ -64,8 +81,8 @@ pub struct SessionUsage {
     pub unedited: u64,
 }
 
-/// What the requests of a session to one model on one day took.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the requests of a session to one model on one day took. What became of edits is in the lines without a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageLine {
     /// The session.
     pub session: SessionId,
@@ -75,7 +92,12 @@ pub struct UsageLine {
     pub model: String,
     /// What they took.
     pub sums: RequestSums,
+    /// What became of the edits of that day, in a line without a model.
+    pub edits: EditSums,
 }
+
+/// The model of the lines in which edits are added up: no model made them alone.
+pub(crate) const NO_MODEL: &str = "";
 
 /// The day of a time, in days since 1970.
 pub(crate) fn day_of(at_ms: i64) -> i64 {
@@ -156,11 +178,6 @@ impl RequestSums {
         bytes
     }
 
-    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
-        let sums = Self::take(&mut bytes)?;
-        bytes.is_empty().then_some(sums)
-    }
-
     fn take(bytes: &mut &[u8]) -> Option<Self> {
         let mut sums = Self::default();
         for number in sums.numbers_mut() {
@@ -168,6 +185,70 @@ impl RequestSums {
         }
         Some(sums)
     }
+}
+
+impl EditSums {
+    /// Adds those of other edits.
+    pub fn add(&mut self, other: &Self) {
+        let Self { made, regretted, regrets, tokens } = other;
+        self.made = self.made.saturating_add(*made);
+        self.regretted = self.regretted.saturating_add(*regretted);
+        self.regrets = self.regrets.saturating_add(*regrets);
+        self.tokens = self.tokens.saturating_add(*tokens);
+    }
+
+    /// What some batches and notes come to.
+    pub fn total(batches: &[&Batch], notes: &[Note]) -> Self {
+        let batches = batches.iter().map(|batch| (0, *batch));
+        let mut sums = Self::default();
+        Self::of(batches, notes).values().for_each(|day| sums.add(day));
+        sums
+    }
+
+    /// What some batches and notes add to it, by the day of each.
+    pub(crate) fn of<'r>(
+        batches: impl IntoIterator<Item = (i64, &'r Batch)>,
+        notes: impl IntoIterator<Item = &'r Note>,
+    ) -> BTreeMap<i64, Self> {
+        let mut days: BTreeMap<i64, Self> = BTreeMap::new();
+        for (at_ms, batch) in batches {
+            let made = batch.edits.iter().filter(|edit| edit.handle().is_some()).count() as u64;
+            if made > 0 {
+                days.entry(day_of(at_ms)).or_default().add(&Self { made, ..Self::default() });
+            }
+        }
+        for note in notes {
+            let NoteContent::Regret(regret) = &note.content else { continue };
+            let regretted = u64::from(!regret.again);
+            let (made, regrets, tokens) = (0, 1, regret.tokens);
+            let sums = Self { made, regretted, regrets, tokens };
+            days.entry(day_of(note.at_ms)).or_default().add(&sums);
+        }
+        days
+    }
+}
+
+/// Encodes the sums of a day and a model. Those of edits are left out where there are none.
+pub(crate) fn encode_line(requests: &RequestSums, edits: &EditSums) -> Vec<u8> {
+    let mut bytes = requests.encode();
+    if *edits != EditSums::default() {
+        let EditSums { made, regretted, regrets, tokens } = *edits;
+        [made, regretted, regrets, tokens]
+            .into_iter()
+            .for_each(|number| push_number(&mut bytes, number));
+    }
+    bytes
+}
+
+/// Reads the sums of a day and a model; `None` if the bytes are none.
+pub(crate) fn decode_line(mut bytes: &[u8]) -> Option<(RequestSums, EditSums)> {
+    let requests = RequestSums::take(&mut bytes)?;
+    if bytes.is_empty() {
+        return Some((requests, EditSums::default()));
+    }
+    let mut number = || take_number(&mut bytes);
+    let (made, regretted, regrets, tokens) = (number()?, number()?, number()?, number()?);
+    bytes.is_empty().then_some((requests, EditSums { made, regretted, regrets, tokens }))
 }
 
 /// The tokens that a request would have had without edits, as the provider counts.
@@ -278,7 +359,16 @@ mod tests {
         assert_eq!((usage.model.as_str(), usage.agent.as_str()), ("large", "a"));
         assert_eq!((usage.before, usage.window, usage.unedited), (2_000, 600, 3));
         assert_eq!(SessionUsage::decode(&usage.encode()), Some(usage.clone()));
-        assert_eq!(RequestSums::decode(&line.encode()), Some(line));
+        let none = EditSums::default();
+        let edits = EditSums { made: 212, regretted: 4, regrets: 5, tokens: 9_000 };
+        for edits in [none, edits] {
+            assert_eq!(decode_line(&encode_line(&line, &edits)), Some((line, edits)));
+        }
+        assert_eq!(encode_line(&line, &none), line.encode(), "as before there were any");
+        let bytes = encode_line(&line, &edits);
+        for length in line.encode().len() + 1..bytes.len() {
+            assert_eq!(decode_line(&bytes[..length]), None);
+        }
         assert_eq!(SessionUsage::decode(&[]), Some(SessionUsage::default()));
         assert_eq!(SessionUsage::default().encode(), Vec::<u8>::new());
         for length in 1..15 {

@@ -1,12 +1,12 @@
 //! `longhand show` and `log`.
 
 use anyhow::Result;
-use longhand::app::{LogLine, LoggedEdits, SessionView, UnreadLine};
+use longhand::app::{LogLine, LoggedEdits, RegretSums, SessionView, UnreadLine};
 use longhand_core::grouped;
 
 use crate::args::{LogArgs, ShowArgs};
 use crate::output::{counted, counted_as, harmless_line};
-use crate::{CommandOutcome, ls, map, names, output, store};
+use crate::{CommandOutcome, ls, map, names, output, store, usage};
 
 /// The most that is shown of the task: agents begin with pages of instructions.
 const TASK_COLUMNS_MAX: usize = 300;
@@ -55,6 +55,9 @@ fn view_text(view: &SessionView) -> String {
             store::command(&format!("log {name}")),
         ));
     }
+    if let Some(regrets) = usage::regrets(&view.edits) {
+        text.push_str(&format!("  {regrets}\n"));
+    }
     text.push_str(&map::of_session(&view.map));
     text.push('\n');
     if !view.pins.is_empty() {
@@ -77,9 +80,13 @@ pub(crate) fn log(args: &LogArgs) -> Result<CommandOutcome> {
         return Ok(CommandOutcome::Done);
     }
     let (mut edits, mut unread) = (Vec::new(), Vec::new());
+    let mut regretted = RegretSums::default();
     for line in &log {
         match line {
-            LogLine::Edits(line) => edits.push(edits_line(line)),
+            LogLine::Edits(line) => {
+                regretted.add(line);
+                edits.push(edits_line(line));
+            }
             LogLine::Unread(line) => unread.push(unread_line(line)),
             _ => {}
         }
@@ -88,7 +95,10 @@ pub(crate) fn log(args: &LogArgs) -> Result<CommandOutcome> {
         edits.push("nothing was left out yet\n".to_owned());
     }
     edits.reverse();
-    output::print_wrapped(&[edits.concat(), unread.concat()].concat())?;
+    let regretted = usage::regrets(&regretted).map(|text| format!("{text}\n"));
+    output::print_wrapped(
+        &[edits.concat(), regretted.unwrap_or_default(), unread.concat()].concat(),
+    )?;
     Ok(CommandOutcome::Done)
 }
 
@@ -114,7 +124,17 @@ fn edits_line(line: &LoggedEdits) -> String {
         (_, None) => "not counted".to_owned(),
     };
     let at = longhand::time::format_local(line.at.0);
-    format!("{:>5}  {at}  {size}  {what}{undone}\n", line.number)
+    let mut text = format!("{:>5}  {at}  {size}  {what}{undone}\n", line.number);
+    for regret in &line.regrets {
+        let by = regret.by.map(|by| format!(" by entry {by}")).unwrap_or_default();
+        text.push_str(&format!(
+            "       regretted: {} was {}{by}, {} tokens\n",
+            regret.handle,
+            harmless_line(&regret.how),
+            tokens(regret.tokens),
+        ));
+    }
+    text
 }
 
 /// What a batch did, in words.

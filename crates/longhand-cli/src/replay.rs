@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use longhand::Policy;
+use longhand::app::RegretSums;
 use longhand::replay::{Figures, Measure, Method, ReplayRun, ReplaySettings, Trace, replay};
 use longhand_core::{Tokens, grouped};
 use longhand_meter::MeterSpec;
@@ -221,6 +222,7 @@ fn figures_json(figures: &Figures, cost_none: f64) -> Value {
         "requests": figures.requests, "sent": figures.sent.0, "cached": figures.cached.0,
         "cost": figures.cost, "cost_none": cost_none, "over_budget": figures.over_budget,
         "invalid": figures.invalid, "breaks": figures.breaks, "batches": figures.batches,
+        "edits": RegretSums::from(figures.edits),
         "need": need.percent(), "ctx": ctx.percent(),
         "state": {
             "changed": state.changed.percent(), "outcome": state.outcome.percent(),

@@ -1,7 +1,8 @@
 //! `longhand usage`: what was sent, cached and saved, and what it cost.
 
 use anyhow::Result;
-use longhand::app::{UsageReport, UsageRequest, UsageRow};
+use longhand::app::{RegretSums, UsageReport, UsageRequest, UsageRow};
+use longhand_core::grouped;
 use longhand_dialect::Usage;
 
 use crate::args::{UsageArgs, UsageBy};
@@ -79,7 +80,32 @@ fn table(by: UsageBy, report: &UsageReport, columns: usize) -> String {
     if report.more > 0 {
         text.push_str(&format!("({} more; --limit 0 lists all)\n", report.more));
     }
-    text + &chart(&rows, width, columns)
+    text.push_str(&chart(&rows, width, columns));
+    if let Some(regrets) = regrets(&report.total.edits) {
+        let has_some = report.total.edits.regretted > 0;
+        let more = has_some.then(|| format!("; {} lists them", store::command("log SESSION")));
+        text.push_str(&format!("\n{regrets}{}\n", more.unwrap_or_default()));
+    }
+    text
+}
+
+/// How many edits were regretted, and what that took; `None` if there are no edits.
+pub(crate) fn regrets(edits: &RegretSums) -> Option<String> {
+    let regretted = regretted(edits)?;
+    let times = match edits.times {
+        0 => return Some(regretted),
+        1 => "once".to_owned(),
+        times => format!("{} times", grouped(times as usize)),
+    };
+    Some(format!("{regretted} (fetched back {times}, {} tokens)", grouped(edits.tokens as usize)))
+}
+
+/// How many edits were regretted; `None` if there are no edits.
+pub(crate) fn regretted(edits: &RegretSums) -> Option<String> {
+    let RegretSums { edits, regretted, .. } = *edits;
+    let (noun, verb) = if edits == 1 { ("edit", "was") } else { ("edits", "were") };
+    let (regretted, all) = (grouped(regretted as usize), grouped(edits as usize));
+    (edits > 0).then(|| format!("{regretted} of {all} {noun} {verb} regretted"))
 }
 
 /// The figures as a table has them.

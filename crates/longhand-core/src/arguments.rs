@@ -4,7 +4,7 @@ use blake3::Hasher;
 
 use crate::chain::{DEPTH_MAX, field, half, scalar};
 use crate::json::{JsonCursor, JsonError};
-use crate::{Message, Text};
+use crate::{Message, Text, ToolCall};
 
 /// What the calls of a message ask for: a hash of each value, with the keys that lead to it.
 ///
@@ -40,6 +40,17 @@ impl Arguments {
             hasher.update(&value.to_le_bytes());
         }
     }
+}
+
+/// What a call asks for, whatever its id: the same tool with the same arguments, as JSON values.
+pub(crate) fn asked(call: &ToolCall) -> u128 {
+    let mut values = Vec::new();
+    collect(&call.arguments, 0, &mut values);
+    values.sort_unstable();
+    let mut hasher = Hasher::new();
+    field(&mut hasher, b'n', call.name.decode().trim().as_bytes());
+    Arguments(values).hash(&mut hasher);
+    half(&hasher)
 }
 
 /// Collects the values of a JSON text; what is no JSON is one value.
@@ -100,7 +111,7 @@ fn at(place: u128, kind: u8, bytes: &[u8]) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Part, Role, ToolCall};
+    use crate::{Part, Role};
 
     fn of(id: &str, arguments: &str) -> Arguments {
         let text = |text: &str| Text::from(text.to_owned());

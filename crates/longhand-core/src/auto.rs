@@ -8,7 +8,9 @@ use crate::elide::elide;
 use crate::fold::{NewFold, blocks_in, live_block};
 use crate::opening::Opening;
 use crate::plan::{History, Plan, PlanSettings};
+use crate::project::project;
 use crate::protect::{Protection, Rank, Unit, Users};
+use crate::regret::fetched_back;
 use crate::rescue::Rescue;
 use crate::trim::{Keep, keep_newest};
 use crate::worth::Worth;
@@ -32,6 +34,9 @@ const RESCUE_PERCENT_MAX: u64 = 20;
 /// A batch that has to clip protected messages leaves 1/N of the room above the goal free.
 const RESCUE_FREE_PARTS: u64 = 3;
 
+/// What was fetched back gets 1/N of the room at the most, and of what protected messages leave of it.
+const FETCHED_PARTS: u64 = 8;
+
 /// How many bodies may be too large to be given back before no others are tried.
 const MISSES_MAX: usize = 12;
 
@@ -52,8 +57,9 @@ pub(crate) fn auto(
     if let Some(plan) = early(history, budget, settings, scale, digest) {
         return plan;
     }
+    let fetched = fetched(history, &scale);
     let planned = |settings: &PlanSettings| {
-        let plan_goal = PlanGoal { window: Tokens::MAX, block: Tokens::ZERO };
+        let plan_goal = PlanGoal { window: Tokens::MAX, block: Tokens::ZERO, fetched: &fetched };
         with_all_that_matters(budget, plan_goal, |plan_goal| {
             exact(history, budget, |budget| {
                 attempt(history, budget, settings, scale, digest, plan_goal)
@@ -107,7 +113,8 @@ fn early(
     }
     // A batch that frees too little would soon be followed by another.
     let most = Tokens(budget.goal().0.midpoint(budget.high().0));
-    let plan_goal = PlanGoal { window: most, block: Tokens::ZERO };
+    let fetched = fetched(history, &scale);
+    let plan_goal = PlanGoal { window: most, block: Tokens::ZERO, fetched: &fetched };
     let plan = with_all_that_matters(budget, plan_goal, |plan_goal| {
         exact(history, budget, |budget| {
             attempt(history, budget, settings, scale, digest, plan_goal)
@@ -117,6 +124,15 @@ fn early(
     let read_anew = plan.tokens().saturating_sub(history.fixed.tokens);
     let is_due = plan.fits() && plan.tokens() <= most && economy.pays(saved, read_anew);
     Some(if is_due && !plan.is_noop() { plan } else { nothing })
+}
+
+/// The messages in sight that brought back what an edit had hidden.
+fn fetched(history: &History, scale: &Scale) -> Vec<usize> {
+    if history.live.is_empty() {
+        return Vec::new();
+    }
+    let now = project(&history.path, history.live, history.wire);
+    fetched_back(&history.path, history.live, |at| now.is_folded(at), scale)
 }
 
 /// The plan, unless it does not fit and makes the window no smaller: then nothing is done.
@@ -159,11 +175,13 @@ pub(crate) fn exact(
 
 /// What a plan should come to.
 #[derive(Clone, Copy)]
-struct PlanGoal {
+struct PlanGoal<'p> {
     /// Where the window would surely have more tokens, nothing is changed.
     window: Tokens,
     /// The tokens that the block should have at the least.
     block: Tokens,
+    /// The messages that brought back what an edit had hidden, the newest first.
+    fetched: &'p [usize],
 }
 
 /// Plans again with a larger block if it has no room for all that matters, such as a user's words.
@@ -171,8 +189,8 @@ struct PlanGoal {
 /// Not if the window would then soon need another batch: a tight session would pay for one with nearly every request.
 fn with_all_that_matters(
     budget: &Budget,
-    plan_goal: PlanGoal,
-    planned: impl Fn(PlanGoal) -> Plan,
+    plan_goal: PlanGoal<'_>,
+    planned: impl Fn(PlanGoal<'_>) -> Plan,
 ) -> Plan {
     let plan = planned(plan_goal);
     let Some(block) = plan.block_wanted else { return plan };
@@ -197,7 +215,7 @@ fn attempt(
     settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
-    plan_goal: PlanGoal,
+    plan_goal: PlanGoal<'_>,
 ) -> (Plan, Size) {
     let count = history.path.messages.len();
     let limits = budget.limits();
@@ -229,9 +247,22 @@ fn attempt(
     if base.tokens + kept.tokens + headline.tokens > plan_goal.window {
         return (Plan::none(Size::MAX, Tokens::MAX, limits), Size::ZERO);
     }
+    // Stubs alone: the blocks that stand now stay.
+    let floor = || base.tokens + kept.tokens + headline.tokens;
+    // What was fetched back once would be fetched back again: it comes on top of the target.
+    let fetched = if settings.keep_tail.is_some() {
+        Size::ZERO
+    } else {
+        let beside = most.saturating_sub(kept + headline);
+        let share = Tokens(budget.room().0.min(beside.tokens.0) / FETCHED_PARTS);
+        let share = Size { tokens: share, ..beside };
+        let has_block = opening.has_block();
+        layout.keep_steps(&mut opening.draft, plan_goal.fetched, share, has_block)
+    };
+    let kept = kept + fetched;
     // The target is a wish: for its sake the block is kept small, but nothing protected is clipped.
     // Half of what the block gets beyond a tenth comes on top; the rest is taken from what stays in sight.
-    let goal = budget.goal() + Tokens(block_extra(budget).0 / 2);
+    let goal = budget.goal() + fetched.tokens + Tokens(block_extra(budget).0 / 2);
     let beside_kept = most.tokens.saturating_sub(kept.tokens);
     let block = plan_goal.block.min(Tokens(beside_kept.0 * BLOCK_PERCENT_MAX / 100));
     let share = block_share(budget).max(reserve.tokens).max(block);
@@ -250,8 +281,6 @@ fn attempt(
     let old = layout.old();
     opening.draft.allow(layout.editable());
     let worth = Worth::of(history, old.first().map_or(0, |newest| newest + 1));
-    // Stubs alone: the blocks that stand now stay.
-    let floor = || base.tokens + kept.tokens + headline.tokens;
     let blocks_now = opening.draft.parts(&blocks);
     let beside = left.saturating_sub(standing).saturating_sub(blocks_now);
     // If more requests are to come, the block's index of names is worth more than the oldest step.
@@ -322,7 +351,7 @@ fn attempt(
 }
 
 /// The tokens of a block if protected messages have to be clipped to make room for it.
-fn rescue_share(budget: &Budget, plan_goal: PlanGoal) -> Tokens {
+fn rescue_share(budget: &Budget, plan_goal: PlanGoal<'_>) -> Tokens {
     let most = Tokens(budget.room().0 * RESCUE_PERCENT_MAX / 100);
     block_share(budget).min(most).max(plan_goal.block.min(most))
 }
@@ -369,10 +398,15 @@ fn is_old(unit: &Unit) -> bool {
     unit.rank == Rank::Old
 }
 
+/// Whether a unit may be kept beside the fixed tail.
+fn grows(unit: &Unit) -> bool {
+    is_old(unit) && !unit.is_block
+}
+
 /// Which steps are kept as they are, and which are old.
 pub(crate) struct StepLayout {
     protection: Protection,
-    /// Units of the extended tail: kept verbatim, but folded before the fixed tail is clipped.
+    /// Units of the extended tail and those that were fetched back: kept verbatim, but folded before the fixed tail is clipped.
     tail: Vec<bool>,
 }
 
@@ -422,15 +456,11 @@ impl StepLayout {
     }
 
     /// Extends the tail by the steps before it while they are within `limit`. Returns what they take.
-    ///
-    /// The oldest one is left: thinking leaves only with an edit before it.
     fn grow_tail(&mut self, draft: &mut Draft, limit: Size) -> Size {
         let mut taken = Size::ZERO;
-        let grows = |unit: &Unit| is_old(unit) && !unit.is_block;
-        let oldest = self.protection.units.iter().position(grows).map_or(0, |oldest| oldest + 1);
-        for at in (oldest..self.tail.len()).rev() {
+        for at in (self.oldest_kept()..self.tail.len()).rev() {
             let unit = &self.protection.units[at];
-            if !grows(unit) {
+            if !grows(unit) || self.tail[at] {
                 continue;
             }
             let left = limit.saturating_sub(taken);
@@ -441,6 +471,43 @@ impl StepLayout {
             self.tail[at] = true;
         }
         taken
+    }
+
+    /// Keeps the old steps of these messages as they are, each that is still within `limit`. Returns what they take.
+    ///
+    /// If a block stands before them, even the oldest one may be kept; some other always goes.
+    fn keep_steps(
+        &mut self,
+        draft: &mut Draft,
+        messages: &[usize],
+        limit: Size,
+        has_block: bool,
+    ) -> Size {
+        let mut taken = Size::ZERO;
+        let oldest = if has_block { 0 } else { self.oldest_kept() };
+        for message in messages {
+            let units = self.protection.units.iter();
+            let at = units.clone().position(|unit| unit.messages.contains(message));
+            let Some(at) = at.filter(|at| *at >= oldest && !self.tail[*at]) else { continue };
+            let is_left = |(unit, tail): &(&Unit, &bool)| grows(unit) && !**tail;
+            let unit = &self.protection.units[at];
+            if !grows(unit) || units.zip(&self.tail).filter(is_left).count() < 2 {
+                continue;
+            }
+            let left = limit.saturating_sub(taken);
+            if let Some(size) = draft.total(unit.messages.clone().rev(), Stage::Edited, left) {
+                taken += size;
+                self.tail[at] = true;
+            }
+        }
+        taken
+    }
+
+    /// The first unit that may be kept beside the tail.
+    ///
+    /// The oldest one is left: thinking leaves only with an edit before it.
+    fn oldest_kept(&self) -> usize {
+        self.protection.units.iter().position(grows).map_or(0, |oldest| oldest + 1)
     }
 
     /// The first message of the user.

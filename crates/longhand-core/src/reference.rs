@@ -137,6 +137,11 @@ fn kind_of(result: &ToolResult) -> Option<ReferenceKind> {
     says(CLAIMS).then_some(ReferenceKind::Claim)
 }
 
+/// Whether a result says that the model was shown the content before, and nothing else.
+pub(crate) fn is_refusal(result: &ToolResult) -> bool {
+    kind_of(result) == Some(ReferenceKind::Refusal)
+}
+
 /// The call with an id.
 fn call_of<'m>(messages: &'m [Message], id: &str) -> Option<&'m ToolCall> {
     let mut calls = messages.iter().rev().flat_map(Message::calls);

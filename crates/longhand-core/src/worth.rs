@@ -9,8 +9,8 @@ use crate::cut;
 use crate::draft::{At, Draft, Stage};
 use crate::edit::{Batch, Edit};
 use crate::handle::content_hash;
-use crate::json::JsonCursor;
 use crate::plan::History;
+use crate::subject::{CallSubject, same_call};
 use crate::{Message, Part, Path, Text, ToolCall};
 
 /// Why an edit was made.
@@ -85,21 +85,11 @@ pub fn reasons(path: &Path, batch: &Batch) -> Vec<Reason> {
 /// How many of the newest messages are looked at; older ones are folded soon anyway.
 const MESSAGES_MAX: usize = 2_000;
 
-/// Keys of the arguments that name a file, and of those that hold all of it.
-const PATHS: &[&str] = &["file_path", "path", "filePath", "filename", "file", "target_file"];
-const WHOLE_TEXTS: &[&str] = &["content", "contents", "file_text"];
-
-/// Words in the names of tools that look for something in a file or a folder: no reading replaces that.
-const SEARCHES: &[&str] = &["search", "grep", "find", "list", "glob"];
-
-/// Arguments of more bytes are compared by their path alone.
-const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
-
 /// Which calls and results newer ones replace.
 #[derive(Default)]
 pub(crate) struct Newer {
     /// What each call is about, by its id.
-    calls: FxHashMap<String, CallSubject>,
+    calls: FxHashMap<String, KnownCall>,
     /// The newest message with the same call, and with all of a file.
     same: FxHashMap<u128, usize>,
     whole: FxHashMap<u128, usize>,
@@ -108,7 +98,7 @@ pub(crate) struct Newer {
 }
 
 #[derive(Clone, Copy)]
-struct CallSubject {
+struct KnownCall {
     message: usize,
     /// Tool and arguments.
     call: u128,
@@ -137,27 +127,14 @@ impl Newer {
     }
 
     fn call(&mut self, message: usize, call: &ToolCall) {
-        let arguments = call.arguments.raw();
-        let same = content_hash(&format!("{}\0{arguments}", call.name.raw()));
-        let mut subject = CallSubject { message, call: same, file: None };
+        let same = same_call(call);
         self.same.insert(same, message);
-        if !call.freeform && arguments.len() <= ARGUMENTS_BYTES_MAX {
-            let decoded = call.arguments.decode();
-            if let Ok(node) = JsonCursor::new(&decoded).node() {
-                let text = |keys: &[&str]| {
-                    keys.iter().find_map(|key| node.get(&decoded, key)?.str(&decoded))
-                };
-                let name = call.name.decode().to_ascii_lowercase();
-                let searches = SEARCHES.iter().any(|word| name.contains(word));
-                let path = text(PATHS).filter(|_| !searches);
-                subject.file = path.map(|path| content_hash(&path));
-                let has_all = node.fields.len() == 1 || text(WHOLE_TEXTS).is_some();
-                if let Some(file) = subject.file.filter(|_| has_all) {
-                    self.whole.insert(file, message);
-                }
-            }
+        let subject = CallSubject::of(call);
+        if let Some(file) = subject.file.filter(|_| subject.has_all) {
+            self.whole.insert(file, message);
         }
-        self.calls.insert(call.id.decode().into_owned(), subject);
+        let known = KnownCall { message, call: same, file: subject.file };
+        self.calls.insert(call.id.decode().into_owned(), known);
     }
 
     /// Whether something newer replaces a call's arguments or a result, and what that is.

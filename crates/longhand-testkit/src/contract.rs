@@ -141,6 +141,7 @@ cases! { $
         preambles_are_kept_once_for_each_owner
         requests_are_logged_as_they_are
         what_requests_take_is_added_up
+        edits_and_regrets_are_added_up_by_day
         notes_are_kept_beside_their_requests
         answers_are_found_by_owner_and_the_newest_counts
         derived_data_is_replaced

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhand_archive::{Archive, Owner, SessionId, attempts, outrun, wait};
 use longhand_core::{
-    Batch, Budget, Digest, Link, Message, Meter, Part, Plan, Projection, Seq, Shown, Tokens,
+    Batch, Budget, Digest, Link, Message, Meter, Part, Plan, Projection, Scale, Seq, Shown, Tokens,
     project,
 };
 use longhand_dialect::Conversation;
@@ -12,7 +12,7 @@ use longhand_dialect::Conversation;
 use crate::SessionError;
 use crate::driver::{
     BatchCommit, ChainedRequest, Direct, LiveSession, PlacedRequest, RequestPlace, Twin,
-    UnplacedRequest,
+    UnplacedRequest, first_new, regret_notes,
 };
 use crate::fit::Fitting;
 use crate::recall;
@@ -177,7 +177,12 @@ impl Archived {
             wait(session.ready_for(archive, placed.chain.links()));
             let live = wait(session.live(archive, placed.trail.head()))?;
             let after = live.last().map_or(0, |live| live.number);
+            let numbers: Vec<u64> = live.iter().map(|live| live.number).collect();
             let live: Vec<Batch> = live.iter().map(|live| live.batch().clone()).collect();
+            let (path, scale) = (conversation.path(), Scale::new(request.meter));
+            let (first, number) = (first_new(&path, self.known), |batch: usize| numbers[batch]);
+            let regrets = regret_notes(&path, &live, number, first, &scale, request.now_ms);
+            session.note(sink, placed, regrets);
             let pins = session.pins();
             let mut plan = plan(&live, &pins);
             let fitting = Fitting::of(conversation, &live, &pins, Tokens::ZERO, request.meter);
@@ -185,6 +190,7 @@ impl Archived {
             let known = recall::messages_of(archive, session.id, &unsure).unwrap_or_default();
             plan.batch = fitting.with_variants(&plan.batch, &unsure, &known);
             if plan.is_noop() {
+                wait(sink.flush(session))?;
                 return Ok((live, plan));
             }
             let receipt = receipt(conversation, &plan, request);

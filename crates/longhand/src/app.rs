@@ -48,6 +48,7 @@ mod lookup;
 mod manage;
 pub(crate) mod past;
 mod record;
+mod regret;
 mod search;
 mod timestamp;
 mod usage;
@@ -76,6 +77,7 @@ pub use self::manage::{
     ArchiveHealth, DamageLine, PinReport, RemoveReport, RenameReport, UndoReport, VerifyReport,
 };
 pub use self::record::{RecordReport, WindowReport};
+pub use self::regret::{LoggedRegret, RegretSums};
 pub use self::search::{ContextEntry, FoundEntries, FoundEntry, SearchRequest};
 pub use self::timestamp::Timestamp;
 pub use self::usage::{ConversationCost, Cost, UsageBy, UsageReport, UsageRequest, UsageRow};

@@ -15,6 +15,7 @@ mod memory;
 mod pending_write;
 mod placed;
 mod plan;
+mod regret;
 mod sink;
 mod source;
 mod twin;
@@ -34,6 +35,7 @@ pub use pending_write::{PendingWrite, SessionWrite, WriteOutcome, WriteStep, Wri
 pub use placed::{Keeper, NewAnswer, PlacedRequest, RequestPlace, UnplacedRequest};
 pub(crate) use plan::LiveEdits;
 pub use plan::{Planner, WindowLimits};
+pub(crate) use regret::{first_new, notes as regret_notes};
 pub use sink::{Sink, Ticket};
 pub(crate) use source::CountedRequest;
 pub use source::{Purpose, TokenCounts, WindowSource};

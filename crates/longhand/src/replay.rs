@@ -184,7 +184,8 @@ pub fn judge(
 ) -> Result<ReplayRun, DialectError> {
     let make = |conversation: &Conversation| {
         let text = make(conversation.bytes());
-        Ok(ReplayedWindow { is_new: text != conversation.bytes(), text: Some(text) })
+        let is_new = text != conversation.bytes();
+        Ok(ReplayedWindow::alone(Some(text), is_new))
     };
     walk(trace, settings, make, &mut |_| ())
 }
@@ -202,7 +203,7 @@ fn walk(
     for (number, reply) in trace.replies.iter().enumerate() {
         let mut conversation = trace.conversation.beginning(reply.start)?;
         conversation.keep_thinking();
-        let ReplayedWindow { text, is_new } = make(&conversation)?;
+        let ReplayedWindow { text, is_new, edits } = make(&conversation)?;
         let window = match text {
             Some(text) => shown.read(text, &conversation)?,
             None => conversation,
@@ -212,6 +213,7 @@ fn walk(
         sent.is_batch = is_new;
         shown.ask(trace, number, &mut run.figures, &mut sent);
         run.figures.bill(&sent, budget, settings);
+        run.figures.edits.add(&edits);
         run.requests.push(sent);
         watch(shown.window.as_ref().map_or("", Conversation::bytes));
     }

@@ -250,7 +250,9 @@ impl Session {
             over: None,
             problem: None,
         };
-        match self.after_record(round.at_ms) {
+        let first = appended.seqs.len().checked_sub(appended.new as usize);
+        let first = first.and_then(|first| appended.seqs.get(first)).copied();
+        match self.after_record(first, round.at_ms) {
             Ok(folding) => (recorded.folded, recorded.over) = (folding.rounds, folding.over),
             Err(problem) => recorded.problem = Some(problem),
         }
@@ -282,11 +284,17 @@ impl Session {
         tokens
     }
 
-    /// Reads the new entries, and folds at once if the policy is a rolling one.
-    fn after_record(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
+    /// Reads the new entries, notes what they fetched back, and folds at once if the policy is a rolling one.
+    fn after_record(&mut self, first: Option<Seq>, now_ms: i64) -> Result<Folding, SessionError> {
         match std::mem::take(&mut self.place) {
             After::Newest => self.catch_up()?,
             After::Entry(_) => self.reload()?,
+        }
+        if let Some(first) = first.filter(|_| !self.live.is_empty()) {
+            self.read_all()?;
+            let request = SessionRequest::of(self, None, &Prompt::default());
+            let (path, meter) = (request.path(), &*self.settings.meter);
+            self.driver.note_regrets(&path, &self.live, path.from(first), meter, now_ms)?;
         }
         self.hear_story(Duration::ZERO)?;
         // Without a summariser rounds stay as they are until a window needs the room.

@@ -123,10 +123,15 @@ impl UnreadAnswer {
 /// ```
 pub fn answers(archive: &dyn Archive, id: SessionId) -> Result<Vec<UnreadAnswer>, ArchiveError> {
     let notes = wait(archive.notes(NoteFilter::Session(id)))?;
-    let mut answers: Vec<UnreadAnswer> =
-        notes.iter().filter_map(|(_, note)| UnreadAnswer::read(note)).collect();
+    let notes: Vec<Note> = notes.into_iter().map(|(_, note)| note).collect();
+    Ok(among(&notes))
+}
+
+/// The answers among notes that could not be read, oldest first.
+pub(crate) fn among(notes: &[Note]) -> Vec<UnreadAnswer> {
+    let mut answers: Vec<UnreadAnswer> = notes.iter().filter_map(UnreadAnswer::read).collect();
     answers.sort_by_key(|answer| answer.at_ms);
-    Ok(answers)
+    answers
 }
 
 /// The answer that a handle opens, in whichever session it is.

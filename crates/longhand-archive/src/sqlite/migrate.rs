@@ -366,9 +366,11 @@ struct MigratedSession {
 impl MigratedSession {
     /// Copies what a session has besides its entries and requests, and completes it.
     fn copy_rest(&mut self, old: &Connection, new: &Connection) -> Result<(), Fault> {
-        for record in format1::batches(old, &self.old)? {
-            batch::insert(new, &mut self.stored, &record)?;
+        let batches = format1::batches(old, &self.old)?;
+        for record in &batches {
+            batch::insert(new, &mut self.stored, record)?;
         }
+        RequestLog::new(new)?.count_edits(&self.stored, &batches, &[])?;
         for number in format1::undos(old, &self.old)? {
             batch::insert_undo(new, &mut self.stored, number)?;
         }

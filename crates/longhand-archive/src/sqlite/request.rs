@@ -6,10 +6,10 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params}
 use super::fault::{Fault, illegible_as};
 use super::seal::{Seal, Sealer};
 use super::session::{self, StoredSession, signed, unsigned};
-use crate::usage::day_of;
+use crate::usage::{self, NO_MODEL, day_of};
 use crate::{
-    Cursor, DamagedPart, Listing, Owner, Page, PreambleId, RequestRecord, RequestSums, SessionId,
-    UsageLine,
+    BatchRecord, Cursor, DamagedPart, EditSums, Listing, Note, Owner, Page, PreambleId,
+    RequestRecord, RequestSums, SessionId, UsageLine,
 };
 
 /// Adds lines to the log, with a statement that is prepared once for many.
@@ -72,19 +72,44 @@ impl<'d> RequestLog<'d> {
 
     /// Adds a line to the sums.
     fn count(&mut self, session: &mut StoredSession, request: &RequestRecord) -> Result<(), Fault> {
-        let key = (session.row, day_of(request.at_ms), &request.model);
+        let usage = &mut session.totals.usage;
+        let key = (session.row, day_of(request.at_ms), request.model.as_str());
+        self.change(key, |sums, _| usage.count(request, sums))
+    }
+
+    /// Adds what batches and notes say of edits to the sums of their days.
+    pub(super) fn count_edits(
+        &mut self,
+        session: &StoredSession,
+        batches: &[BatchRecord],
+        notes: &[Note],
+    ) -> Result<(), Fault> {
+        let batches = batches.iter().map(|record| (record.at_ms, &record.batch));
+        for (day, new) in EditSums::of(batches, notes) {
+            self.change((session.row, day, NO_MODEL), |_, edits| edits.add(&new))?;
+        }
+        Ok(())
+    }
+
+    /// Changes the sums of a session on a day and with a model.
+    fn change(
+        &mut self,
+        key: (i64, i64, &str),
+        change: impl FnOnce(&mut RequestSums, &mut EditSums),
+    ) -> Result<(), Fault> {
         let sums = self.read_sums.query_row(key, |row| Ok(read_sums(row, 0))).optional()?;
         // What is illegible begins anew; the requests say what is right.
-        let mut sums = sums.flatten().unwrap_or_default();
-        session.totals.usage.count(request, &mut sums);
-        self.write_sums.execute((key.0, key.1, key.2, sums.encode()))?;
+        let (mut sums, mut edits) = sums.flatten().unwrap_or_default();
+        change(&mut sums, &mut edits);
+        let (row, day, model) = key;
+        self.write_sums.execute((row, day, model, usage::encode_line(&sums, &edits)))?;
         Ok(())
     }
 }
 
 /// Reads sums; `None` if they are illegible.
-pub(super) fn read_sums(row: &Row<'_>, column: usize) -> Option<RequestSums> {
-    RequestSums::decode(row.get_ref(column).ok()?.as_blob().ok()?)
+pub(super) fn read_sums(row: &Row<'_>, column: usize) -> Option<(RequestSums, EditSums)> {
+    usage::decode_line(row.get_ref(column).ok()?.as_blob().ok()?)
 }
 
 /// See [`crate::Storage::usage`].
@@ -99,8 +124,8 @@ pub(super) fn usage(db: &Connection, since_ms: i64) -> Result<Vec<UsageLine>, Fa
     while let Some(row) = rows.next()? {
         let session = row.get(0).map(SessionId::from_bytes).unwrap_or_default();
         let bad = || Fault::damage(session, DamagedPart::Usage, "cannot be read");
-        let sums = read_sums(row, 3).ok_or_else(bad)?;
-        lines.push(UsageLine { session, day: row.get(1)?, model: row.get(2)?, sums });
+        let (sums, edits) = read_sums(row, 3).ok_or_else(bad)?;
+        lines.push(UsageLine { session, day: row.get(1)?, model: row.get(2)?, sums, edits });
     }
     Ok(lines)
 }

@@ -67,6 +67,7 @@ impl ReadyWrite {
         for note in notes {
             note::add(db, &mut session, note)?;
         }
+        log.count_edits(&session, batches, notes)?;
         for (key, value) in derived {
             derived::put(db, &session, key, value)?;
         }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use longhand_archive::{
     After, Archive, ArchiveError, MemoryArchive, NewEntry, NewSession, Note, NoteContent,
-    NoteFilter, Origin, Owner, Page, Regretted, RequestRecord, Scope, SessionId, SqliteArchive,
-    Write, wait,
+    NoteFilter, Origin, Owner, Page, RegretNote, Regretted, RequestRecord, Scope, SessionId,
+    SqliteArchive, Write, wait,
 };
 use longhand_core::Seq;
 use rusqlite::Connection;
@@ -52,7 +52,9 @@ fn fill_2(archive: &dyn Archive) {
         new.batch.state = format!("1\n{}", state.repeat(50));
         archive.commit(session, &new).unwrap();
     }
-    let regret = NoteContent::Regret { batch: 1, how: Regretted::Recalled };
+    let how = Regretted::Recalled;
+    let regret = RegretNote { batch: 1, how, by: None, tokens: 0, again: false };
+    let regret = NoteContent::Regret(regret);
     let contents = [NoteContent::Unread("half an answer".to_owned()), regret];
     let notes = contents.map(|content| Note { at_ms: 9, handle: stub_handle(2), content });
     let write = Write { session, notes: notes.to_vec(), ..Write::default() };

@@ -8,6 +8,7 @@ use longhand_core::{Tokens, grouped};
 
 use super::{Contender, ReplayedTrace, cost_none, measure_name, median_cost, total};
 use crate::output::counted;
+use crate::usage;
 
 /// How many columns a table has at the most.
 const COLUMNS: usize = 50;
@@ -127,6 +128,14 @@ fn tables(rows: &[TableRow]) -> String {
             share(state.user)
         );
     }
+    let regretted = rows.iter().filter_map(|row| {
+        let regretted = usage::regretted(&row.figures.edits.into())?;
+        Some(format!("{}: {regretted}\n", row.name))
+    });
+    let regretted: String = regretted.collect();
+    if !regretted.is_empty() {
+        text.push_str(&format!("\n{regretted}"));
+    }
     text
 }
 
@@ -200,7 +209,7 @@ mod tests {
 
     #[test]
     fn tables_are_narrow() {
-        let figures = Figures {
+        let mut figures = Figures {
             requests: 99_999,
             sent: Tokens(999_949_999),
             cached: Tokens(999_949_999),
@@ -211,6 +220,7 @@ mod tests {
             need: FoundShare { kept: 1, all: 1 },
             ..Figures::default()
         };
+        (figures.edits.made, figures.edits.regretted) = (99_999, 99_999);
         let row = TableRow { name: "drop-oldest", figures, none: 100.0, median: Some(999.9) };
         let text = tables(&[row]);
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");

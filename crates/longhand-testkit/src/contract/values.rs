@@ -1,12 +1,13 @@
 //! Preambles, requests, what was derived, and money.
 
 use longhand_archive::{
-    Archive, ArchiveError, EditedSums, Note, NoteContent, NoteFilter, Owner, Page, PreambleId,
-    Regretted, RequestRecord, RequestSums, Reserved, SessionUsage, UsageLine, Wish, Write, wait,
+    Archive, ArchiveError, EditSums, EditedSums, NewBatch, Note, NoteContent, NoteFilter, Owner,
+    Page, PreambleId, RegretNote, Regretted, RequestRecord, RequestSums, Reserved, SessionUsage,
+    UsageLine, Wish, Write, wait,
 };
-use longhand_core::{Handle, Seq};
+use longhand_core::{Batch, Handle, Seq};
 
-use super::samples::{begin, id, named, record, user, write_one};
+use super::samples::{begin, id, named, record, stubs, user, write_one};
 
 pub(super) fn preambles_are_kept_once_for_each_owner(archive: &dyn Archive) {
     let (local, other) = (Owner::LOCAL, Owner::of("key"));
@@ -39,7 +40,11 @@ pub(super) fn preambles_are_kept_once_for_each_owner(archive: &dyn Archive) {
 
 pub(super) fn notes_are_kept_beside_their_requests(archive: &dyn Archive) {
     let note = |at_ms, handle: &str, content| Note { at_ms, handle: Handle::of([handle]), content };
-    let regret = |batch, how| NoteContent::Regret { batch, how };
+    let regret = |batch, how| {
+        let by = (how != Regretted::AskedAgain).then_some(Seq(batch));
+        let (tokens, again) = by.map_or((0, false), |by| (by.0 / 3, batch > 0));
+        NoteContent::Regret(RegretNote { batch, how, by, tokens, again })
+    };
     let noted = [
         note(5, "a", NoteContent::Unread("\0 half an \u{1f600} answer".repeat(40))),
         note(-5, "b", regret(u64::MAX, Regretted::Recalled)),
@@ -134,6 +139,43 @@ pub(super) fn what_requests_take_is_added_up(archive: &dyn Archive) {
     };
     let (model, agent) = ("large".to_owned(), "an agent".to_owned());
     assert_eq!(usage, SessionUsage { sums, model, agent, before: 80, window: 40, unedited: 80 });
+    assert_eq!(archive.verify(None).unwrap(), []);
+}
+
+pub(super) fn edits_and_regrets_are_added_up_by_day(archive: &dyn Archive) {
+    const DAY_MS: i64 = 86_400_000;
+    record(archive, "s", &[user("one"), user("two")]);
+    let commit = |after, at_ms, edits: &[u64]| {
+        let new = NewBatch { at_ms, ..stubs(after, 1, edits) };
+        archive.commit(id("s"), &new).unwrap();
+    };
+    commit(0, 5, &[0, 1]);
+    commit(1, DAY_MS, &[0]);
+    // What is inserted hides nothing.
+    let batch = Batch::inserting(Seq(1), "text".to_owned());
+    archive.commit(id("s"), &NewBatch { after: 2, batch, ..NewBatch::default() }).unwrap();
+    let note = |at_ms, batch, again| {
+        let (how, by) = (Regretted::ReadAgain, Some(Seq(1)));
+        let regret = RegretNote { batch, how, by, tokens: 100, again };
+        Note { at_ms, handle: Handle::of(["a"]), content: NoteContent::Regret(regret) }
+    };
+    let unread = NoteContent::Unread("half".to_owned());
+    let unread = Note { at_ms: 6, handle: Handle::of(["b"]), content: unread };
+    for notes in [vec![note(6, 1, false), unread], vec![note(7, 1, true), note(-1, 1, false)]] {
+        let write = Write { session: id("s"), notes, ..Write::default() };
+        wait(archive.write(vec![write])).unwrap().remove(0).unwrap();
+    }
+    // A request whose model is not known has the same line.
+    let request = RequestRecord { at_ms: 8, sent: 3, ..RequestRecord::default() };
+    archive.log_request(id("s"), &request).unwrap();
+    let mut lines = wait(archive.usage(i64::MIN)).unwrap();
+    lines.sort_by_key(|line| line.day);
+    let edits =
+        |made, regretted, regrets| EditSums { made, regretted, regrets, tokens: regrets * 100 };
+    let figures = |line: &UsageLine| (line.day, line.model.clone(), line.sums.sent, line.edits);
+    let expected = [(-1, 0, edits(0, 1, 1)), (0, 3, edits(2, 1, 2)), (1, 0, edits(1, 0, 0))];
+    let expected = expected.map(|(day, sent, edits)| (day, String::new(), sent, edits));
+    assert_eq!(lines.iter().map(figures).collect::<Vec<_>>(), expected);
     assert_eq!(archive.verify(None).unwrap(), []);
 }
 

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use longhand_archive::{
-    Entry, Owner, Page, RequestRecord, Scope, SessionFilter, SessionId, SessionInfo, UsageLine,
-    wait,
+    Entry, Note, NoteFilter, Owner, Page, RequestRecord, Scope, SessionFilter, SessionId,
+    SessionInfo, UsageLine, wait,
 };
 use longhand_core::{Handle, Seq};
 
@@ -43,6 +43,12 @@ impl App {
         let sight = self.sight()?;
         sessions.retain(|info| sight.includes(info));
         Ok(sessions)
+    }
+
+    /// What is noted beside the requests of a session.
+    pub(super) fn notes_of(&self, id: SessionId) -> Result<Vec<Note>, AppError> {
+        let notes = wait(self.archive.notes(NoteFilter::Session(id)))?;
+        Ok(notes.into_iter().map(|(_, note)| note).collect())
     }
 
     /// Whether it sees all sessions of the archive.

@@ -1,11 +1,11 @@
 //! What is sent of a session, and what is left of its window.
 
-use longhand_archive::{RequestRecord, SessionInfo};
+use longhand_archive::{Page, RequestRecord, SessionInfo};
 use longhand_core::{Scale, Tokens};
 use longhand_dialect::Dialect;
 use serde::{Deserialize, Serialize};
 
-use super::{Access, App, AppError, SessionSummary};
+use super::{Access, App, AppError, RegretSums, SessionSummary, regret};
 use crate::{Session, SessionSettings, SharedMeter, meter_for, preamble, unread};
 
 /// The budget that a window is looked at with.
@@ -56,6 +56,9 @@ pub struct SessionView {
     pub newest: Option<NewestRequest>,
     /// How many answers could not be read, or not all of them; the log says why.
     pub unread: u64,
+    /// How many edits were made of it, and how many of them were regretted.
+    #[serde(default)]
+    pub edits: RegretSums,
 }
 
 /// What takes up a window.
@@ -122,6 +125,8 @@ impl App {
         earlier.pop();
         let prompt = self.prompt_tokens(&info, newest.as_ref())?;
         let verbatim = session.verbatim();
+        let notes = self.notes_of(info.id)?;
+        let batches = self.archive.batches(info.id, Page::ALL)?.items;
         Ok(SessionView {
             id: info.id.to_string(),
             name: info.name.clone(),
@@ -143,7 +148,8 @@ impl App {
                 tokens_ever: request.before,
                 edits: request.edits,
             }),
-            unread: unread::answers(&*self.archive, info.id)?.len() as u64,
+            unread: unread::among(&notes).len() as u64,
+            edits: regret::sums(info.id, &batches, &notes),
         })
     }
 

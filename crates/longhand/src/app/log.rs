@@ -1,10 +1,10 @@
 //! What was left out of a session's windows, and why.
 
-use longhand_archive::{LoggedBatch, Page, SessionId};
+use longhand_archive::{LoggedBatch, Note, Page, SessionId};
 use longhand_core::Tally;
 use serde::{Deserialize, Serialize};
 
-use super::{Access, App, AppError, Timestamp};
+use super::{Access, App, AppError, LoggedRegret, Timestamp, regret};
 use crate::Receipt;
 use crate::unread::{self, UnreadAnswer, UnreadContent};
 
@@ -33,6 +33,12 @@ pub struct LoggedEdits {
     pub clips: u64,
     /// How many entries are folded.
     pub folded: u64,
+    /// How many of its edits took something out of sight.
+    #[serde(default)]
+    pub edits: u64,
+    /// Those that were regretted: what they took out of sight was fetched back.
+    #[serde(default)]
+    pub regrets: Vec<LoggedRegret>,
     /// Why it was made, and what it saves.
     pub receipt: Receipt,
     /// When it was made.
@@ -67,7 +73,7 @@ pub struct UnreadLine {
 }
 
 impl LoggedEdits {
-    pub(super) fn of(session: SessionId, logged: &LoggedBatch) -> Self {
+    pub(super) fn of(session: SessionId, logged: &LoggedBatch, notes: &[Note]) -> Self {
         let Tally { stubs, clips, folded, .. } = Tally::of(&logged.batch.edits);
         Self {
             number: logged.number,
@@ -75,6 +81,8 @@ impl LoggedEdits {
             stubs: stubs as u64,
             clips: clips as u64,
             folded,
+            edits: regret::hiding(logged),
+            regrets: regret::of_batch(notes, logged.number),
             receipt: Receipt::read(&logged.receipt),
             at: Timestamp(logged.at_ms),
             session: session.to_string(),
@@ -110,11 +118,10 @@ impl App {
         let (mut edits, mut unread) = (Vec::new(), Vec::new());
         for info in self.chain_of(&info)? {
             let batches = self.archive.batches(info.id, Page::ALL)?.items;
-            let batches = batches.iter().rev();
-            edits.extend(
-                batches.map(|logged| LogLine::Edits(Box::new(LoggedEdits::of(info.id, logged)))),
-            );
-            let answers = unread::answers(&*self.archive, info.id)?.into_iter();
+            let notes = self.notes_of(info.id)?;
+            let line = |logged| LogLine::Edits(Box::new(LoggedEdits::of(info.id, logged, &notes)));
+            edits.extend(batches.iter().rev().map(line));
+            let answers = unread::among(&notes).into_iter();
             unread.extend(answers.map(|answer| LogLine::Unread(UnreadLine::of(info.id, answer))));
         }
         edits.extend(unread);

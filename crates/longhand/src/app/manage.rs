@@ -118,8 +118,8 @@ impl App {
     pub fn undo(&self, name: &str) -> Result<UndoReport, AppError> {
         let (info, _) = self.look_up(name, Access::Change)?;
         let undone = self.archive.undo(info.id, None)?;
-        let undone =
-            undone.map(|batch| LoggedEdits { undone: true, ..LoggedEdits::of(info.id, &batch) });
+        let undone = undone
+            .map(|batch| LoggedEdits { undone: true, ..LoggedEdits::of(info.id, &batch, &[]) });
         Ok(UndoReport { session: info.id.to_string(), undone })
     }
 

@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
-use longhand_archive::{Page, RequestRecord, RequestSums, SessionId, SessionInfo, UsageLine};
+use longhand_archive::{
+    EditSums, Page, RequestRecord, RequestSums, SessionId, SessionInfo, UsageLine,
+};
 use longhand_dialect::Usage;
 use serde::{Deserialize, Serialize};
 
-use super::{Access, App, AppError, short_id};
+use super::{Access, App, AppError, RegretSums, short_id};
 use crate::Receipt;
 use crate::receipt::FoldReceipt;
 
@@ -81,6 +83,9 @@ pub struct UsageRow {
     pub unpriced: u64,
     /// How many requests were passed on unchanged because something failed on our side.
     pub fail_opens: u64,
+    /// How many edits were made, and how many of them were regretted; a row of a model has none.
+    #[serde(default)]
+    pub edits: RegretSums,
     /// The day, the model or the session; a total has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -149,6 +154,7 @@ struct Sum {
     cost: u64,
     cost_without: u64,
     unpriced: u64,
+    edits: EditSums,
 }
 
 impl Sum {
@@ -162,6 +168,7 @@ impl Sum {
         self.cost += other.cost;
         self.cost_without += other.cost_without;
         self.unpriced += other.unpriced;
+        self.edits.add(&other.edits);
     }
 
     fn row(&self, key: UsageKey) -> UsageRow {
@@ -176,6 +183,7 @@ impl Sum {
             cost_without: dollars(self.cost_without),
             unpriced: self.unpriced,
             fail_opens: self.fail_opens,
+            edits: self.edits.into(),
             key: key.text,
             id: key.id,
             name: key.name,
@@ -219,6 +227,10 @@ impl App {
         let mut sums: BTreeMap<SumKey, Sum> = BTreeMap::new();
         let mut total = Sum::default();
         for line in &lines {
+            total.edits.add(&line.edits);
+            if line.sums.requests == 0 {
+                continue;
+            }
             let key = match request.by {
                 UsageBy::Session => SumKey::Session(line.session),
                 UsageBy::Model => SumKey::Model(&line.model),
@@ -227,6 +239,16 @@ impl App {
             let sum = sum(line, with_cache.contains(&line.session), price);
             total.add(&sum);
             sums.entry(key).or_default().add(&sum);
+        }
+        for line in &lines {
+            let key = match request.by {
+                UsageBy::Session => SumKey::Session(line.session),
+                UsageBy::Model => break,
+                UsageBy::Day => SumKey::Day(line.day),
+            };
+            if let Some(sum) = sums.get_mut(&key) {
+                sum.edits.add(&line.edits);
+            }
         }
         let mut rows: Vec<(SumKey, Sum)> = sums.into_iter().collect();
         if request.by == UsageBy::Session {
@@ -313,6 +335,7 @@ fn sum(line: &UsageLine, has_cache: bool, price: Pricing) -> Sum {
         cost: line.sums.cost_micros,
         cost_without: plain.saturating_add(without.unwrap_or(edited.cost_micros)),
         unpriced: line.sums.unpriced,
+        edits: EditSums::default(),
     }
 }
 
@@ -331,7 +354,7 @@ mod tests {
             EditedSums { cost_micros: 1_400, unedited: 2_100, repeated: 1_500, output: 20 };
         let sums =
             RequestSums { requests: 3, cost_micros: 2_400, edited, ..RequestSums::default() };
-        let line = UsageLine { session: SessionId::default(), day: 0, model: "m".to_owned(), sums };
+        let line = UsageLine { model: "m".to_owned(), sums, ..UsageLine::default() };
         assert_eq!((sum(&line, true, &price).cost, 2_400), (2_400, 2_400));
         // What had no edits would have cost the same.
         assert_eq!(sum(&line, true, &price).cost_without, 1_000 + 600 + 150);

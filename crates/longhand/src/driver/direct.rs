@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use longhand_archive::{Archive, ArchiveError, SessionId, Write, attempts, outrun};
+use longhand_archive::{Archive, ArchiveError, Note, SessionId, Write, attempts, outrun};
 use tokio::sync::oneshot;
 
 use super::live_session::LiveSession;
@@ -38,6 +38,13 @@ impl Direct {
     /// Sets the time, in milliseconds since 1970.
     pub fn set_time(&self, now_ms: i64) {
         self.now_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Takes notes on what a session shows.
+    pub(crate) fn note(&self, session: SessionId, notes: Vec<Note>) {
+        if !notes.is_empty() {
+            lock(&self.given).notes.push(Write { session, notes, ..Write::default() });
+        }
     }
 
     /// Makes all writes that were given, in one transaction if no other process comes first. A batch that is refused is

@@ -12,6 +12,7 @@ use super::digests::Digests;
 use super::live_batch::LiveBatch;
 use super::lock;
 use super::plan::{LiveEdits, Planner, Review, WindowLimits};
+use super::regret::first_new;
 use super::sink::Sink;
 use super::source::{CountedRequest, Purpose, WindowSource};
 use super::window::{MadeWindow, PlannedEdits};
@@ -86,13 +87,21 @@ impl WindowMaker {
             return Ok(MadeWindow::untouched());
         }
         let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
-        let reviewed = workers.compute(move || match edits.referenced(&*request, limits.tokens) {
-            Some(referenced) => Ok(Reviewed::Referenced(Box::new((edits, referenced)))),
-            None => planner
-                .review(&*request, &edits, &limits)
-                .map(|review| Reviewed::Done(Box::new(review))),
+        let at_ms = sink.now_ms();
+        let reviewed = workers.compute(move || {
+            let first = first_new(&request.conversation().path(), request.known);
+            let regrets = edits.regrets(&*request, first, at_ms);
+            let reviewed = match edits.referenced(&*request, limits.tokens) {
+                Some(referenced) => Ok(Reviewed::Referenced(Box::new((edits, referenced)))),
+                None => planner
+                    .review(&*request, &edits, &limits)
+                    .map(|review| Reviewed::Done(Box::new(review))),
+            };
+            (reviewed, regrets)
         });
-        let review = match reviewed.await? {
+        let (reviewed, regrets) = reviewed.await;
+        source.placed.session.note(sink, &source.placed, regrets);
+        let review = match reviewed? {
             Reviewed::Done(review) => *review,
             Reviewed::Referenced(referenced) => {
                 let (mut edits, referenced) = *referenced;
@@ -188,8 +197,14 @@ impl WindowMaker {
         let receipt = Receipt::of(ReceiptCause::Recall, Some(limit));
         let after = edits.newest_number();
         edits.push(commit(sink, source, BatchCommit { after, batch, receipt, aside: false }));
-        let shown = Arc::clone(source);
-        Ok(workers.compute(move || edits.window(&*shown, limit)).await?)
+        let (shown, at_ms) = (Arc::clone(source), sink.now_ms());
+        let made = workers.compute(move || {
+            let first = shown.conversation().path().from(newest);
+            (edits.window(&*shown, limit), edits.regrets(&*shown, first, at_ms))
+        });
+        let (window, regrets) = made.await;
+        source.placed.session.note(sink, &source.placed, regrets);
+        Ok(window?)
     }
 }
 

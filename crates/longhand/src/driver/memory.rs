@@ -6,11 +6,12 @@ use longhand_archive::{NewBatch, Opened, Owner, PreambleId};
 use longhand_core::session::{Chain, CommitError, Node, SessionState, Trail, Version};
 use longhand_core::{Link, Message, Seq};
 use longhand_dialect::Conversation;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::live_batch::LiveBatch;
 use super::live_session::LiveSession;
 use super::placed::{PlacedRequest, UnplacedRequest};
+use super::regret::RegretKey;
 use super::twin::Twin;
 use crate::known_calls::{KnownCalls, Unread};
 use crate::story::Storyteller;
@@ -33,6 +34,8 @@ pub struct SessionMemory {
     /// What the newest request had besides messages.
     pub(super) preamble: Option<PreambleId>,
     pub(super) teller: Option<Storyteller>,
+    /// The regrets that were noted in this edition.
+    pub(super) regrets: FxHashSet<RegretKey>,
 }
 
 /// What to do about what is not known.
@@ -68,6 +71,7 @@ impl SessionMemory {
             system: None,
             preamble: None,
             teller: None,
+            regrets: FxHashSet::default(),
         }
     }
 
@@ -82,6 +86,7 @@ impl SessionMemory {
         self.orphans.extend(orphans);
         self.preamble = None;
         self.under_way = None;
+        self.regrets.clear();
         self.state.rewind();
         let birth = opened.as_ref().map_or(0, |opened| opened.news.version.birth);
         if birth != written.birth {

@@ -37,6 +37,7 @@ pub struct PendingWrite {
     batch: Option<PendingBatch>,
     preamble: Option<String>,
     request: Option<RequestRecord>,
+    notes: Vec<Note>,
     at_ms: i64,
     /// How often it was placed anew since another process was first, or waited for that.
     places: usize,
@@ -150,6 +151,7 @@ impl PendingWrite {
             batch: None,
             preamble: None,
             request: None,
+            notes: Vec::new(),
             at_ms,
             places: 0,
         }
@@ -193,6 +195,11 @@ impl PendingWrite {
     pub fn line(request: &Arc<PlacedRequest>, line: RequestRecord) -> Self {
         let at_ms = line.at_ms;
         Self { request: Some(line), ..Self::request(request, Vec::new(), at_ms) }
+    }
+
+    /// Notes on what a request shows, after it.
+    pub(super) fn notes(request: &Arc<PlacedRequest>, notes: Vec<Note>, at_ms: i64) -> Self {
+        Self { notes, ..Self::request(request, Vec::new(), at_ms) }
     }
 
     /// The session that it is for.
@@ -251,7 +258,7 @@ impl PendingWrite {
         let bytes = new.map(|message| message.raw.raw().len() + MESSAGE_BYTES).sum::<usize>();
         let unread = self.unread().map_or(0, |note| match &note.content {
             NoteContent::Unread(answer) => answer.len(),
-            NoteContent::Regret { .. } => 0,
+            NoteContent::Regret(_) => 0,
         });
         let new = OTHER_BYTES + unread + bytes;
         let held = usize::try_from(messages.request.bytes()).unwrap_or(usize::MAX);
@@ -309,6 +316,7 @@ impl PendingWrite {
         let is_empty = placed.nodes.is_empty()
             && self.request.is_none()
             && self.preamble.is_none()
+            && self.notes.is_empty()
             && self.unread().is_none();
         if is_empty {
             return WriteStep::Nothing;
@@ -323,6 +331,7 @@ impl PendingWrite {
             RequestRecord { head: head.or(request.head), ..request }
         }));
         target.write.notes.extend(self.unread().cloned());
+        target.write.notes.extend(self.notes.iter().cloned());
         WriteStep::Added
     }
 

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use longhand_core::{Batch, Budget, CachePrices, Economy, Part, Plan, PlanSettings, Seq, Tokens};
+use longhand_archive::Note;
+use longhand_core::{
+    Batch, Budget, CachePrices, Economy, Part, Plan, PlanSettings, Scale, Seq, Tokens,
+};
 use longhand_dialect::{Conversation, DialectError};
 
 use super::admit::BatchCommit;
 use super::live_batch::LiveBatch;
+use super::regret;
 use super::source::{CountedRequest, Purpose};
 use super::twin::Twin;
 use super::window::MadeWindow;
@@ -70,6 +74,21 @@ impl LiveEdits {
     /// Whether a text was inserted by one of the batches.
     pub(crate) fn has_insert(&self, text: &str) -> bool {
         self.batches.iter().any(|batch| batch.inserts(text))
+    }
+
+    /// What the messages of a request from an index on fetched back, as notes.
+    pub(crate) fn regrets(
+        &self,
+        source: &dyn CountedRequest,
+        first: usize,
+        at_ms: i64,
+    ) -> Vec<Note> {
+        if source.purpose() != Purpose::Turn {
+            return Vec::new();
+        }
+        let number = |batch: usize| self.live.get(batch).map_or(0, |live| live.number);
+        let scale = Scale::new(source.meter());
+        regret::notes(&source.conversation().path(), &self.batches, number, first, &scale, at_ms)
     }
 
     /// The window with these edits.

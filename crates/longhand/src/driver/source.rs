@@ -43,6 +43,8 @@ pub struct WindowSource {
     pub twin: Twin<Arc<Conversation>>,
     /// The request.
     pub placed: Arc<PlacedRequest>,
+    /// How many of its messages the session had.
+    pub known: usize,
     /// What it is for.
     pub purpose: Purpose,
     /// Counts its tokens.
@@ -60,10 +62,11 @@ pub struct WindowSource {
 impl WindowSource {
     /// A request in its place, without anything special.
     pub fn new(place: RequestPlace, purpose: Purpose, meter: SharedMeter, hidden: Tokens) -> Self {
-        let RequestPlace { placed, twin, .. } = place;
+        let RequestPlace { placed, twin, known, .. } = place;
         Self {
             twin,
             placed,
+            known,
             purpose,
             meter,
             hidden,

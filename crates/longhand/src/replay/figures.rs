@@ -2,6 +2,7 @@
 
 use std::ops::AddAssign;
 
+use longhand_archive::EditSums;
 use longhand_core::Tokens;
 
 /// What is asked of a window.
@@ -105,6 +106,8 @@ pub struct Figures {
     pub breaks: u64,
     /// Batches of edits.
     pub batches: u64,
+    /// The edits of all batches, and those of them whose text was fetched back.
+    pub edits: EditSums,
     /// Needed strings that the window has.
     pub need: FoundShare,
     /// Needed strings that the window has in text as it was received.
@@ -139,6 +142,7 @@ impl AddAssign for Figures {
         self.invalid += other.invalid;
         self.breaks += other.breaks;
         self.batches += other.batches;
+        self.edits.add(&other.edits);
         self.need += other.need;
         self.ctx += other.ctx;
         self.state += other.state;

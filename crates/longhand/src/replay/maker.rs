@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use longhand_archive::{NewBatch, Owner};
+use longhand_archive::{EditSums, NewBatch, Owner};
 use longhand_core::session::{Chain, Trail};
 use longhand_core::{Batch, Budget, Digest, Digested, Folded, Meter, Policy, Scale, Tokens};
 use longhand_dialect::{Conversation, DialectError};
 
 use super::{Method, ReplaySettings};
 use crate::digest::Summarised;
-use crate::driver::{CountedRequest, LiveBatch, LiveEdits, Planner, SessionMemory, WindowLimits};
+use crate::driver::{
+    CountedRequest, LiveBatch, LiveEdits, Planner, SessionMemory, WindowLimits, first_new,
+};
 use crate::fit::Fitting;
 
 /// Makes the windows of one conversation, request by request.
@@ -57,6 +59,15 @@ pub(super) struct ReplayedWindow {
     pub(super) text: Option<String>,
     /// Whether a batch was made for it.
     pub(super) is_new: bool,
+    /// What became of edits.
+    pub(super) edits: EditSums,
+}
+
+impl ReplayedWindow {
+    /// A window of which nobody keeps edits.
+    pub(super) fn alone(text: Option<String>, is_new: bool) -> Self {
+        Self { text, is_new, edits: EditSums::default() }
+    }
 }
 
 impl<'m> Maker<'m> {
@@ -77,7 +88,7 @@ impl<'m> Maker<'m> {
         request: &MeasuredRequest,
     ) -> Result<ReplayedWindow, DialectError> {
         match self.method {
-            Method::Whole => Ok(ReplayedWindow { text: None, is_new: false }),
+            Method::Whole => Ok(ReplayedWindow::alone(None, false)),
             Method::Standing(policy) => self.standing(request, policy),
             Method::Stateless(policy) => Ok(self.stateless(request, policy)),
         }
@@ -106,12 +117,17 @@ impl<'m> Maker<'m> {
             settings.miner.clone(),
         );
         let digest = digest.keeping_state();
+        let known = self.trail.seqs.len();
         self.admit(request.conversation);
         let mut edits = LiveEdits::new(self.session.live(self.trail.head()));
+        let first = first_new(&request.conversation.path(), known);
+        let noted = edits.regrets(request, first, 0);
+        let mut sums = EditSums::total(&[], &noted);
         let mut is_new = false;
         if let Some(referenced) = edits.referenced(request, limit)
             && let Some(live) = self.commit(referenced.after, referenced.batch)
         {
+            sums.add(&EditSums::total(&[live.batch()], &[]));
             edits.push(live);
             is_new = true;
         }
@@ -124,11 +140,12 @@ impl<'m> Maker<'m> {
         let committed = plan
             .and_then(|plan| Some((self.commit(edits.newest_number(), plan.batch.clone())?, plan)));
         let Some((live, plan)) = committed else {
-            return Ok(ReplayedWindow { text: review.window.text, is_new });
+            return Ok(ReplayedWindow { text: review.window.text, is_new, edits: sums });
         };
+        sums.add(&EditSums::total(&[live.batch()], &[]));
         live.count(request.model(), plan.tokens().saturating_sub(request.beyond(&live)));
         let text = edits.with_plan(request, plan, limit).text;
-        Ok(ReplayedWindow { text, is_new: true })
+        Ok(ReplayedWindow { text, is_new: true, edits: sums })
     }
 
     /// Commits a batch, if that is possible.
@@ -158,7 +175,8 @@ impl<'m> Maker<'m> {
         let fitting = Fitting::of(request.conversation, &[], &[], fixed, &**meter);
         let plan = fitting.plan(&Budget::of(self.limit), &planning, &SilentDigest);
         let is_new = !plan.is_noop();
-        ReplayedWindow { text: is_new.then(|| request.conversation.apply(&[plan.batch])), is_new }
+        let text = is_new.then(|| request.conversation.apply(&[plan.batch]));
+        ReplayedWindow::alone(text, is_new)
     }
 }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use longhand_archive::{
     After, Appended, Archive, Entry, NewEntry, NewSession, Owner, SessionId, wait,
 };
-use longhand_core::Seq;
+use longhand_core::{Batch, Meter, Path, Scale, Seq};
 
 use super::agent::FittedRequest;
 use crate::SessionError;
-use crate::driver::{BatchCommit, Direct, LiveBatch, LiveSession};
+use crate::driver::{BatchCommit, Direct, LiveBatch, LiveSession, regret_notes};
 
 /// A session, what is written to it, and the request of an agent that was made to fit last.
 pub(super) struct SessionDriver {
@@ -59,6 +59,22 @@ impl SessionDriver {
         entries: &[NewEntry],
     ) -> Result<Appended, SessionError> {
         Ok(wait(self.live.append(&**self.sink.shared_archive(), new, after, entries))?)
+    }
+
+    /// Notes what the messages of a path from an index on fetched back.
+    pub(super) fn note_regrets(
+        &self,
+        path: &Path,
+        live: &[Batch],
+        first: usize,
+        meter: &dyn Meter,
+        at_ms: i64,
+    ) -> Result<(), SessionError> {
+        let numbers = self.live.lock().state.live(path.seqs.last().copied());
+        let number = |batch: usize| numbers.get(batch).copied().unwrap_or(0);
+        let notes = regret_notes(path, live, number, first, &Scale::new(meter), at_ms);
+        self.sink.note(self.live.id, self.live.new_notes(notes));
+        Ok(wait(self.sink.flush(&self.live))?)
     }
 
     /// Commits a batch and returns its number; `None` if another writer was first.

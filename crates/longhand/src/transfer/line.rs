@@ -1,8 +1,8 @@
 //! Records as lines of JSON.
 
 use longhand_archive::{
-    Entry, NewBatch, NewSession, Note, NoteContent, Origin, Owner, PreambleId, Record, Regretted,
-    RequestRecord, SessionId,
+    Entry, NewBatch, NewSession, Note, NoteContent, Origin, Owner, PreambleId, Record, RegretNote,
+    Regretted, RequestRecord, SessionId,
 };
 use longhand_core::{Batch, Edit, Fold, Handle, Link, Original, Place, Seq, Span};
 use serde_json::{Map, Value, json};
@@ -134,19 +134,15 @@ fn note(note: Note) -> Value {
     let mut value = json!({"at_ms": note.at_ms, "handle": note.handle.to_string()});
     match note.content {
         NoteContent::Unread(answer) => value["unread"] = Value::String(answer),
-        NoteContent::Regret { batch, how } => {
-            let how = REGRETTED.iter().find(|(_, other)| *other == how).map(|(name, _)| *name);
-            value["regret"] = json!({"batch": batch, "how": how});
+        NoteContent::Regret(RegretNote { batch, how, by, tokens, again }) => {
+            let by = by.map(|by| by.0);
+            let how = how.as_str();
+            value["regret"] =
+                json!({"batch": batch, "how": how, "by": by, "tokens": tokens, "again": again});
         }
     }
     value
 }
-
-const REGRETTED: [(&str, Regretted); 3] = [
-    ("read again", Regretted::ReadAgain),
-    ("asked again", Regretted::AskedAgain),
-    ("recalled", Regretted::Recalled),
-];
 
 /// What a line of an export says.
 #[derive(Debug)]
@@ -341,9 +337,16 @@ fn read_note(fields: &mut LineFields) -> Result<Record, String> {
     } else {
         let mut regret = LineFields::of("note.regret", fields.take("regret")?)?;
         let (batch, how) = (regret.number("batch")?, regret.text("how")?);
-        let how = REGRETTED.iter().find(|(name, _)| *name == how).map(|(_, how)| *how);
+        let how = Regretted::ALL.into_iter().find(|known| known.as_str() == how);
         let how = how.ok_or_else(|| regret.bad("how", "how it was noticed"))?;
-        NoteContent::Regret { batch, how }
+        let mut note = RegretNote { batch, how, by: None, tokens: 0, again: false };
+        // Earlier exports do not say more.
+        if regret.object.contains_key("by") {
+            note.by = regret.optional_number("by")?.map(Seq);
+            note.tokens = regret.number("tokens")?;
+            note.again = regret.flag("again")?;
+        }
+        NoteContent::Regret(note)
     };
     Ok(Record::Note(Note { at_ms, handle, content }))
 }

@@ -9,6 +9,7 @@ mod drivers;
 mod examples;
 mod fold;
 mod golden;
+mod regret;
 mod replay;
 mod size;
 mod texts;

@@ -23,7 +23,7 @@ use crate::sqlite::session::{first_seal, signed};
 use crate::sqlite::{pack, session::StoredSession};
 use crate::{
     After, Archive as _, BatchRecord, Key, NewBatch, NewEntry, NewSession, NoteFilter, Owner, Page,
-    Record, Regretted, RequestRecord, Scope, Storage as _, Write, codec, wait,
+    Record, RegretNote, Regretted, RequestRecord, Scope, Storage as _, Write, codec, wait,
 };
 
 /// The tables of format 1 that a migration reads.
@@ -507,7 +507,9 @@ fn all_of_an_archive_is_there_afterwards_and_the_old_file_too() {
     archive.begin(SessionId(1), &again).unwrap();
     let birth = wait(archive.open(SessionId(1), crate::Version::default())).unwrap().unwrap();
     assert_eq!(birth.news.version.birth, migrated.sessions + 2, "no session had it before");
-    let regret = NoteContent::Regret { batch: 1, how: Regretted::Recalled };
+    let how = Regretted::Recalled;
+    let regret = RegretNote { batch: 1, how, by: None, tokens: 0, again: false };
+    let regret = NoteContent::Regret(regret);
     let notes = vec![Note { at_ms: 0, handle: Handle::of(["x"]), content: regret }];
     let write = Write { session: SessionId(0), notes, ..Write::default() };
     wait(archive.write(vec![write])).unwrap().remove(0).unwrap();

@@ -104,8 +104,11 @@ fn sums(db: &Connection, subject: &Subject) -> Result<Sums, Fault> {
     let mut rows = select.query([subject.session.row])?;
     let mut sums = HashMap::new();
     while let Some(row) = rows.next()? {
-        let found = request::read_sums(row, 2).unwrap_or_default();
-        sums.insert((row.get(0)?, row.get(1)?), found);
+        let (found, _) = request::read_sums(row, 2).unwrap_or_default();
+        // A line may be there for edits alone.
+        if found != RequestSums::default() {
+            sums.insert((row.get(0)?, row.get(1)?), found);
+        }
     }
     Ok(sums)
 }
