@@ -1,6 +1,7 @@
 //! The command line.
 
 mod archive;
+mod eval;
 mod files;
 mod mcp;
 mod replay;
@@ -16,6 +17,7 @@ use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
 pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
+pub(crate) use self::eval::{EvalArgs, EvalCommand, EvalRecallArgs};
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs};
 pub(crate) use self::mcp::{McpArgs, McpReach};
 pub(crate) use self::replay::ReplayArgs;
@@ -45,6 +47,8 @@ pub(crate) enum Command {
     Count(CountArgs),
     /// Replay recorded conversations: what they would have cost, and what the model would still have known
     Replay(ReplayArgs),
+    /// Measure recall on conversations with known answers
+    Eval(EvalArgs),
     /// Print the original that a handle in a window stands for
     Expand(ExpandArgs),
     /// Record rounds into a session, one per line; each is on disk before the next is read

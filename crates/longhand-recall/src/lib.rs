@@ -3,11 +3,13 @@
 //! Pure: storage tells which terms it has and how often entries have them; all that is decided about them is decided
 //! here, so that every storage finds the same in the same order.
 
+mod asked_date;
 mod best;
 mod expansion;
 mod filler;
 #[cfg(test)]
 mod laws;
+pub mod memory;
 mod order;
 mod passage;
 mod query;
@@ -22,13 +24,14 @@ mod vocabulary;
 mod walk;
 mod words;
 
+pub use asked_date::Day;
 pub use best::Best;
 pub use expansion::Expansion;
 pub use order::{PlacedEntry, ReadEntry};
 pub use query::{Needle, Query, Strictness};
 pub use question::Question;
 pub use rank::{FoundTerm, Measure, RankedTerm, Ranker, Totals};
-pub use snippet::snippet;
+pub use snippet::{excerpt, snippet};
 pub use terms::{is_opaque, term, term_beginning};
 pub use texts::{PLACES_OF_ENTRY_MAX, Texts};
 pub use vocabulary::{KnownTerm, SoughtTerms, TermRange};

@@ -116,14 +116,8 @@ impl Texts {
         known
     }
 
-    /// The texts on a ranker's walks that are wanted, with what they have of the query; the newest is the last one that
-    /// was added.
-    pub fn walked(
-        &self,
-        ranker: &Ranker,
-        limit: usize,
-        is_wanted: impl Fn(usize) -> bool,
-    ) -> Vec<(usize, Measure)> {
+    /// What the texts have of a query that have anything of it.
+    fn found(&self, ranker: &Ranker) -> FxHashMap<usize, Measure> {
         let mut measures: FxHashMap<usize, Measure> = FxHashMap::default();
         for (at, wanted) in ranker.terms().iter().enumerate() {
             for (number, places) in self.terms.get(&wanted.term).into_iter().flatten() {
@@ -135,6 +129,31 @@ impl Texts {
                 measure.found.push(FoundTerm { term: at, frequency, places });
             }
         }
+        measures
+    }
+
+    /// What each text has of a query.
+    pub(crate) fn measures(&self, ranker: &Ranker) -> Vec<Measure> {
+        let mut found = self.found(ranker);
+        let blank = |number: usize| Measure { length: self.lengths[number], found: Vec::new() };
+        let numbers = 0..self.lengths.len();
+        numbers.map(|number| found.remove(&number).unwrap_or_else(|| blank(number))).collect()
+    }
+
+    /// How many texts have a word.
+    pub(crate) fn with_word(&self, word: &str) -> u64 {
+        self.terms.get(&*term(word)).map_or(0, |texts| texts.len() as u64)
+    }
+
+    /// The texts on a ranker's walks that are wanted, with what they have of the query; the newest is the last one that
+    /// was added.
+    pub fn walked(
+        &self,
+        ranker: &Ranker,
+        limit: usize,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Vec<(usize, Measure)> {
+        let mut measures = self.found(ranker);
         let has = |number: usize, terms: &[usize]| {
             let measure = measures.get(&number);
             measure.is_some_and(|measure| {

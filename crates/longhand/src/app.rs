@@ -44,7 +44,7 @@ mod log;
 mod lookup;
 mod manage;
 mod record;
-mod search;
+pub(crate) mod search;
 mod timestamp;
 mod usage;
 

@@ -4,6 +4,7 @@ mod agent;
 mod driver;
 pub(crate) mod name;
 mod reading;
+mod remember;
 mod request;
 mod retry;
 mod settings;
@@ -381,6 +382,9 @@ impl Session {
     }
 
     /// The window for a new message of the user; a batch is committed if it does not fit otherwise.
+    ///
+    /// Earlier messages that it leaves out and that matter for the new one follow the newest one as quotes, where there
+    /// is room; see [`SessionSettings::recall_percent`].
     pub fn window(
         &mut self,
         message: &str,
@@ -390,15 +394,17 @@ impl Session {
         self.catch_up()?;
         self.hear_story(Duration::ZERO)?;
         self.fold_portions(prompt, now_ms)?;
-        let message = Some(message).filter(|message| !message.is_empty());
-        self.make_window(message, prompt, self.settings.plan, CommitWhen::At(now_ms))
+        let said = Some(message).filter(|message| !message.is_empty());
+        let window = self.make_window(said, prompt, self.settings.plan, CommitWhen::At(now_ms))?;
+        self.remembering(message, prompt, window, Some(now_ms))
     }
 
     /// The window that [`Session::window`] would make; nothing is committed.
     pub fn preview(&mut self, message: &str, prompt: &Prompt) -> Result<Window, SessionError> {
         self.catch_up()?;
-        let message = Some(message).filter(|message| !message.is_empty());
-        self.make_window(message, prompt, self.settings.plan, CommitWhen::Never)
+        let said = Some(message).filter(|message| !message.is_empty());
+        let window = self.make_window(said, prompt, self.settings.plan, CommitWhen::Never)?;
+        self.remembering(message, prompt, window, None)
     }
 
     /// Plans, commits and writes a window.

@@ -19,6 +19,9 @@ pub struct SessionSettings {
     ///
     /// A provider bills what it has seen before at a fraction, so a window is changed seldom and deeply.
     pub low_water_percent: u64,
+    /// The room for earlier messages that are brought back for new ones, in percent of the budget, for all that are in
+    /// view together; 0 for none. Nothing is brought back while nothing is left out, or while there is no room for it.
+    pub recall_percent: u64,
     /// What the model's tokens cost, if that is known: a window is brought down before it is full where
     /// that is cheaper.
     pub prices: Option<CachePrices>,
@@ -41,6 +44,7 @@ impl SessionSettings {
         Ok(Self {
             budget: Tokens(24_000),
             low_water_percent: 30,
+            recall_percent: 10,
             prices: None,
             plan: longhand_core::PlanSettings::default(),
             summarisers: vec![Arc::new(Extractive)],
