@@ -115,7 +115,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch that has a text follow the newest entry of a path.
+    /// A batch that has a text follow an entry, the newest of its path or one shortly before.
     pub fn inserting(head: Seq, text: String) -> Self {
         Self { head, edits: vec![Edit::Insert { after: head, text }], ..Self::default() }
     }
@@ -141,31 +141,11 @@ impl Batch {
         self
     }
 
-    /// The texts that it inserts.
-    pub fn inserted(&self) -> impl Iterator<Item = &str> {
-        self.edits.iter().filter_map(|edit| match edit {
-            Edit::Insert { text, .. } => Some(text.as_str()),
-            _ => None,
-        })
-    }
-
     /// Whether it inserts this very text.
     pub fn inserts(&self, text: &str) -> bool {
-        self.inserted().any(|inserted| inserted == text)
-    }
-
-    /// Whether it takes an entry, or a part of it, out of sight.
-    pub fn hides(&self, entry: Seq) -> bool {
-        self.edits.iter().any(|edit| match edit {
-            Edit::Fold(fold) => fold.contains(entry),
-            Edit::Stub { at, .. } | Edit::Clip { at, .. } => at.entry == entry,
-            Edit::Insert { .. } => false,
-        })
-    }
-
-    /// Whether it takes anything out of sight.
-    pub fn hides_any(&self) -> bool {
-        self.edits.iter().any(|edit| !matches!(edit, Edit::Insert { .. }))
+        self.edits
+            .iter()
+            .any(|edit| matches!(edit, Edit::Insert { text: inserted, .. } if inserted == text))
     }
 
     /// The entries that it edits, each once, newest first.

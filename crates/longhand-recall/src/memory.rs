@@ -77,6 +77,9 @@ pub fn worth(ranker: &Ranker, question: &str, turns: &[Turn<'_>]) -> Vec<f32> {
         })
         .collect();
     let ranker = ranker.without(&names.words);
+    if texts.measures(&ranker).iter().all(|measure| measure.found.is_empty()) {
+        return vec![0.0; turns.len()];
+    }
     let score = |ranker: &Ranker| -> Vec<f32> {
         let said = said(ranker, &texts);
         scores(ranker, turns, &said)
@@ -88,6 +91,13 @@ pub fn worth(ranker: &Ranker, question: &str, turns: &[Turn<'_>]) -> Vec<f32> {
     let first = score(&ranker);
     let telling = telling_words(&texts, turns, &first, &names.words);
     if telling.is_empty() { first } else { score(&ranker.with(telling, texts.totals(|_| true))) }
+}
+
+/// Says how much of a question each text has by itself.
+pub fn fits(ranker: &Ranker, texts: &[&str]) -> Vec<f32> {
+    let mut read = Texts::for_ranker(ranker);
+    texts.iter().for_each(|text| read.add(text));
+    bm25(ranker, &said(ranker, &read), LENGTH_SHARE)
 }
 
 /// How often each text has the words of a ranker.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::driver::new_entry;
-use crate::memory::{Cue, quoted, recollect};
+use crate::memory::{Cue, Recollection, quoted};
 use crate::{SessionError, time};
 
 /// Conversations with questions, as a file has them.
@@ -102,15 +102,17 @@ pub fn recall(
         let (archive, id) = recorded(conversation)?;
         let scale = Scale::new(meter);
         for question in &conversation.questions {
-            let worth_min = std::env::var("WM").map_or(0.0, |w| w.parse().unwrap());
-            let cue = Cue { message: &question.question, before: &[], worth_min };
+            // The room is filled: what counts is what comes first.
+            let cue = Cue { message: &question.question, before: &[], worth_min: 0.0 };
             let evidence = places(conversation, &question.evidence);
             done += 1;
             asked(done, all);
             if evidence.is_empty() {
                 continue;
             }
-            let turns = wait(recollect(&*archive, (id, None), cue, &scale, limit, &|_| true))?;
+            let path = (id, None);
+            let recollection = Recollection { path, cue, scale: &scale, limit, view: None };
+            let turns = wait(recollection.turns(&*archive))?;
             let found = |seq: &&Seq| turns.iter().any(|turn| turn.seq == **seq);
             let found = evidence.iter().filter(found).count();
             let tokens = scale.text(&quoted(id, &turns));

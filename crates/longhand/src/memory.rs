@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 
 use longhand_archive::{Archive, ArchiveError, EntryRecord, SearchFilter, SessionId, ask};
-use longhand_core::anchor::{Saying, statements};
-use longhand_core::{Role, Scale, Seq, Tokens};
+use longhand_core::{InView, Message, Role, Scale, Seq, Tokens, cut};
 use longhand_dialect::Dialect;
-use longhand_recall::memory::{Turn, worth};
-use longhand_recall::{Day, Question, Ranker, excerpt};
+use longhand_recall::memory::{Turn, fits, worth};
+use longhand_recall::{Day, Question, Ranker, STANDING_WORDS, excerpt, standing};
 use longhand_summary::quoted_line;
 
 use crate::app::search::short_id;
@@ -20,10 +19,11 @@ const ENTRIES_MIN: usize = 64;
 const ENTRIES_MAX: usize = 512;
 /// A longer text is quoted in part.
 const EXCERPT_BYTES: usize = 600;
+/// So much of a long text tells what it is worth.
+const LOOKED_AT_BYTES: usize = 32 << 10;
 /// The share of the room that rules of the user may take: one in so many.
 const RULES_SHARE: u64 = 8;
-/// What users write when they give a rule.
-const RULE_WORDS: &str = "always never prefer please must only remember don't immer nie bitte";
+/// So many messages are looked through for rules.
 const RULES_MAX: usize = 64;
 
 /// What is asked for.
@@ -50,52 +50,104 @@ pub struct RecalledTurn {
     pub text: String,
 }
 
-/// Finds the earlier messages of a path that are worth their tokens for a new one, in the order they were said in.
-///
-/// Only what is `hidden` comes back. Rules that the user gave come always, as far as an eighth of the room goes; the rest
-/// is chosen by what the message is about. [`quoted`] of them takes at most `limit` tokens.
-pub async fn recollect(
-    archive: &dyn Archive,
-    (session, head): (SessionId, Option<Seq>),
-    cue: Cue<'_>,
-    scale: &Scale<'_>,
-    limit: Tokens,
-    hidden: &(dyn Fn(Seq) -> bool + Sync),
-) -> Result<Vec<RecalledTurn>, ArchiveError> {
-    let mut question = Question::parse(cue.message);
-    if question.is_thin() {
-        cue.before.iter().for_each(|before| question.add_context(Question::parse(before)));
-    }
-    let entries_max = (limit.0 / TOKENS_OF_ENTRY) as usize;
-    let entries_max = entries_max.clamp(ENTRIES_MIN, ENTRIES_MAX);
-    let path = (session, head);
-    let found = ask::near(archive, path, question, SearchFilter::default(), entries_max).await?;
-    let Some(found) = found else { return Ok(Vec::new()) };
-    let candidates: Vec<Candidate> = found.entries.iter().filter_map(Candidate::of).collect();
-    let mut room =
-        Room { scale, left: limit.saturating_sub(scale.text(&header(session))), days: Vec::new() };
-    let mut chosen: Vec<RecalledTurn> = Vec::new();
-    if candidates.iter().any(|candidate| candidate.role == Role::Assistant) {
-        let rules_limit = Tokens(limit.0 / RULES_SHARE);
-        let mut rules = Room { scale, left: rules_limit.min(room.left), days: Vec::new() };
-        chosen = self::rules(archive, path, &mut rules, hidden).await?;
-        let used = rules_limit.min(room.left).saturating_sub(rules.left);
-        room.left = room.left.saturating_sub(used);
-        room.days = rules.days;
-    }
-    for at in by_worth(&found.ranker, cue, &candidates) {
-        let candidate = &candidates[at];
-        let is_chosen = |seq: Seq| chosen.iter().any(|turn| turn.seq == seq);
-        if candidate.worth_nothing() || !hidden(candidate.seq) || is_chosen(candidate.seq) {
-            continue;
+/// What to remember of a path for a new message, and how much of it.
+#[derive(Clone, Copy)]
+pub struct Recollection<'r> {
+    /// The session, and the newest entry of the path in it; its newest one where none is said.
+    pub path: (SessionId, Option<Seq>),
+    /// What is asked for.
+    pub cue: Cue<'r>,
+    /// Counts what comes back.
+    pub scale: &'r Scale<'r>,
+    /// The most tokens of [`quoted`] of it.
+    pub limit: Tokens,
+    /// What stays where it is, since it is in view; nothing is, where this is not said.
+    pub view: Option<&'r InView<'r>>,
+}
+
+impl Recollection<'_> {
+    /// Finds the earlier messages that are worth their tokens, in the order they were said in.
+    ///
+    /// Rules that the user gave come always, as far as an eighth of the room goes; the rest is chosen by what the message is
+    /// about.
+    pub async fn turns(&self, archive: &dyn Archive) -> Result<Vec<RecalledTurn>, ArchiveError> {
+        let mut question = Question::parse(self.cue.message);
+        if question.is_thin() {
+            let before = self.cue.before.iter();
+            before.for_each(|before| question.add_context(Question::parse(before)));
         }
-        let turn = candidate.quoted(&found.ranker);
-        if room.takes(&turn) {
-            chosen.push(turn);
+        let entries_max = (self.limit.0 / TOKENS_OF_ENTRY) as usize;
+        let entries_max = entries_max.clamp(ENTRIES_MIN, ENTRIES_MAX);
+        let filter = SearchFilter::default();
+        let found = ask::near(archive, self.path, question, filter, entries_max).await?;
+        let ranker = found.as_ref().map(|found| &*found.ranker);
+        let left = self.limit.saturating_sub(self.scale.text(&header(self.path.0)));
+        let most = Tokens(self.limit.0 / RULES_SHARE).min(left);
+        let mut room = Room { scale: self.scale, left: most, days: Vec::new() };
+        let mut chosen = self.rules(archive, ranker, &mut room).await?;
+        room.left = left.saturating_sub(most.saturating_sub(room.left));
+        let Some(found) = found else { return Ok(chosen) };
+        let candidates: Vec<Candidate> = found.entries.iter().filter_map(Candidate::of).collect();
+        for at in by_worth(&found.ranker, self.cue, &candidates) {
+            let candidate = &candidates[at];
+            let is_chosen = chosen.iter().any(|turn| turn.seq == candidate.seq);
+            if is_chosen || candidate.worth_nothing() || !self.is_hidden(candidate) {
+                continue;
+            }
+            let turn = candidate.quoted(&found.ranker);
+            if !self.is_in_block(&turn.text) && room.takes(&turn) {
+                chosen.push(turn);
+            }
         }
+        chosen.sort_by_key(|turn| turn.seq);
+        Ok(chosen)
     }
-    chosen.sort_by_key(|turn| turn.seq);
-    Ok(chosen)
+
+    /// What the user said that holds on: what the question is about first, then the newest.
+    async fn rules(
+        &self,
+        archive: &dyn Archive,
+        ranker: Option<&Ranker>,
+        room: &mut Room<'_>,
+    ) -> Result<Vec<RecalledTurn>, ArchiveError> {
+        let filter = SearchFilter { role: Some(Role::User), ..SearchFilter::default() };
+        let question = Question::parse(STANDING_WORDS);
+        let found = ask::near(archive, self.path, question, filter, RULES_MAX).await?;
+        let mut rules = Vec::new();
+        for record in found.iter().flat_map(|found| &found.entries).rev() {
+            // Among people with names, nobody gives rules to the model.
+            let candidate = Candidate::of(record).filter(|candidate| {
+                candidate.role == Role::User && candidate.name.is_none() && self.is_hidden(candidate)
+            });
+            let Some(candidate) = candidate else { continue };
+            let said = standing(candidate.text).into_iter().map(quoted_line);
+            let said: Vec<String> = said.filter(|text| !self.is_in_block(text)).collect();
+            if !said.is_empty() {
+                rules.push(RecalledTurn { text: said.join(" "), ..candidate.empty() });
+            }
+        }
+        let texts: Vec<&str> = rules.iter().map(|rule| rule.text.as_str()).collect();
+        let worth = ranker.map(|ranker| fits(ranker, &texts));
+        let worth = |at: usize| worth.as_ref().map_or(0.0, |worth| worth[at]);
+        let mut order: Vec<usize> = (0..rules.len()).collect();
+        order.sort_by(|one, other| worth(*other).total_cmp(&worth(*one)).then(one.cmp(other)));
+        Ok(order.into_iter().map(|at| &rules[at]).filter(|rule| room.takes(rule)).cloned().collect())
+    }
+
+    /// Whether nothing of a message is in view, also not as a quote.
+    fn is_hidden(&self, candidate: &Candidate<'_>) -> bool {
+        self.view.is_none_or(|view| {
+            let start = format!("\n{}", line_start(candidate.seq, &candidate.empty().speaker));
+            view.hides(candidate.seq, &candidate.message)
+                && !view.inserts().any(|(_, text)| text.contains(&start))
+        })
+    }
+
+    /// Whether the fold says it already.
+    fn is_in_block(&self, text: &str) -> bool {
+        let block = self.view.and_then(InView::block);
+        block.is_some_and(|block| block.contains(text))
+    }
 }
 
 /// Writes what came back, as quotes with the numbers of their messages.
@@ -138,7 +190,7 @@ fn by_worth(ranker: &Ranker, cue: Cue<'_>, candidates: &[Candidate<'_>]) -> Vec<
     let turns: Vec<Turn<'_>> = candidates
         .iter()
         .map(|candidate| Turn {
-            text: candidate.text,
+            text: cut::head(candidate.text, LOOKED_AT_BYTES),
             place: candidate.seq.0,
             speaker: Some(candidate.role),
             name: candidate.name.as_deref(),
@@ -147,39 +199,10 @@ fn by_worth(ranker: &Ranker, cue: Cue<'_>, candidates: &[Candidate<'_>]) -> Vec<
         .collect();
     let worth = worth(ranker, cue.message, &turns);
     let least = cue.worth_min * worth.iter().copied().fold(0.0, f32::max);
-    let mut order: Vec<usize> = (0..turns.len()).filter(|at| worth[*at] >= least).collect();
+    let is_worth = |at: &usize| worth[*at] > 0.0 && worth[*at] >= least;
+    let mut order: Vec<usize> = (0..turns.len()).filter(is_worth).collect();
     order.sort_by(|one, other| worth[*other].total_cmp(&worth[*one]).then(other.cmp(one)));
     order
-}
-
-/// The sentences in which the user gave rules that hold on, newest first.
-async fn rules(
-    archive: &dyn Archive,
-    path: (SessionId, Option<Seq>),
-    room: &mut Room<'_>,
-    hidden: &(dyn Fn(Seq) -> bool + Sync),
-) -> Result<Vec<RecalledTurn>, ArchiveError> {
-    let filter = SearchFilter { role: Some(Role::User), ..SearchFilter::default() };
-    let question = Question::parse(RULE_WORDS);
-    let found = ask::near(archive, path, question, filter, RULES_MAX).await?;
-    let mut chosen = Vec::new();
-    for record in found.iter().flat_map(|found| &found.entries).rev() {
-        let Some(candidate) = Candidate::of(record) else { continue };
-        if candidate.role != Role::User || !hidden(candidate.seq) {
-            continue;
-        }
-        let said = statements(candidate.text, Role::User);
-        let said = said.filter(|statement| statement.saying == Saying::Rules);
-        let said: Vec<String> = said.map(|statement| quoted_line(statement.text)).collect();
-        if said.is_empty() {
-            continue;
-        }
-        let turn = RecalledTurn { text: said.join(" "), ..candidate.empty() };
-        if room.takes(&turn) {
-            chosen.push(turn);
-        }
-    }
-    Ok(chosen)
 }
 
 /// Tokens that are left, and the days that stand above quotes already.
@@ -213,6 +236,7 @@ struct Candidate<'e> {
     at_ms: i64,
     role: Role,
     name: Option<String>,
+    message: Message,
     text: &'e str,
 }
 
@@ -226,6 +250,7 @@ impl<'e> Candidate<'e> {
             at_ms: entry.source_ms.unwrap_or(entry.at_ms),
             role,
             name: message.name.as_ref().map(|name| name.decode().into_owned()),
+            message,
             text: &record.text,
         })
     }

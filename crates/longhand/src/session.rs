@@ -383,8 +383,8 @@ impl Session {
 
     /// The window for a new message of the user; a batch is committed if it does not fit otherwise.
     ///
-    /// Earlier messages that it leaves out and that matter for the new one follow the newest one as quotes, where there
-    /// is room; see [`SessionSettings::recall_percent`].
+    /// Earlier messages that it leaves out and that matter for the new one stand before that one as quotes, where there is
+    /// room; see [`SessionSettings::recall_percent`].
     pub fn window(
         &mut self,
         message: &str,
@@ -396,7 +396,7 @@ impl Session {
         self.fold_portions(prompt, now_ms)?;
         let said = Some(message).filter(|message| !message.is_empty());
         let window = self.make_window(said, prompt, self.settings.plan, CommitWhen::At(now_ms))?;
-        self.remembering(message, prompt, window, Some(now_ms))
+        self.remembering(said, prompt, window, CommitWhen::At(now_ms))
     }
 
     /// The window that [`Session::window`] would make; nothing is committed.
@@ -404,7 +404,7 @@ impl Session {
         self.catch_up()?;
         let said = Some(message).filter(|message| !message.is_empty());
         let window = self.make_window(said, prompt, self.settings.plan, CommitWhen::Never)?;
-        self.remembering(message, prompt, window, None)
+        self.remembering(said, prompt, window, CommitWhen::Never)
     }
 
     /// Plans, commits and writes a window.

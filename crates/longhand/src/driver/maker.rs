@@ -12,6 +12,7 @@ use super::digests::Digests;
 use super::live_batch::LiveBatch;
 use super::lock;
 use super::plan::{LiveEdits, Planner, Review, WindowLimits};
+use super::remember::{NewWords, RecallRoom};
 use super::sink::Sink;
 use super::source::{CountedRequest, Purpose, WindowSource};
 use super::window::{MadeWindow, PlannedEdits};
@@ -67,10 +68,28 @@ pub struct WindowMaker {
 }
 
 impl WindowMaker {
-    /// The window within a limit: with the live edits as long as that fits, then with a new batch.
+    /// The window within a limit: with the live edits as long as that fits, then with a new batch. Earlier messages
+    /// that it leaves out and that matter for what the user says now come back, where there is room.
     ///
     /// If the request `fits` for certain, it is not counted unless there are live edits.
     pub async fn window(
+        &self,
+        sink: &dyn Sink,
+        workers: &impl Computing,
+        source: &Arc<WindowSource>,
+        limits: WindowLimits,
+        fits: bool,
+    ) -> Result<MadeWindow, WindowError> {
+        let window = self.fitted(sink, workers, source, limits, fits).await?;
+        let is_asked = limits.recall > Tokens::ZERO && window.edits > 0;
+        let may_grow = source.purpose == Purpose::Turn && source.has_handles;
+        if is_asked && may_grow && window.shortfall == Tokens::ZERO {
+            return remembering(sink, workers, source, limits, window).await;
+        }
+        Ok(window)
+    }
+
+    async fn fitted(
         &self,
         sink: &dyn Sink,
         workers: &impl Computing,
@@ -191,6 +210,45 @@ impl WindowMaker {
         let shown = Arc::clone(source);
         Ok(workers.compute(move || edits.window(&*shown, limit)).await?)
     }
+}
+
+/// The window with earlier messages that matter now; as it is if there are none, or no room.
+async fn remembering(
+    sink: &dyn Sink,
+    workers: &impl Computing,
+    source: &Arc<WindowSource>,
+    limits: WindowLimits,
+    window: MadeWindow,
+) -> Result<MadeWindow, WindowError> {
+    let session = &source.placed.session;
+    let words = NewWords::of(&source.conversation().path());
+    let (Some(words), Some(tokens)) = (words.filter(|_| !session.is_undone()), window.after) else {
+        return Ok(window);
+    };
+    let edits = live_edits(sink, source).await?;
+    if edits.newest_number() != window.batch {
+        return Ok(window);
+    }
+    let room = RecallRoom { share: limits.recall, free: limits.tokens.saturating_sub(tokens) };
+    let (live, meter) = (edits.batches(), &*source.meter);
+    let remembered = words.remembered(sink.archive(), session.id, live, meter, room).await;
+    let batch = match remembered {
+        Ok(Some(batch)) => batch,
+        Ok(None) => return Ok(window),
+        Err(error) => return sink.go_on_without(error).map(|()| window).map_err(WindowError::from),
+    };
+    let (after, shown) = (edits.newest_number(), batch.clone());
+    let request = Arc::clone(source);
+    let made = workers.compute(move || edits.window_with(&*request, shown, limits.tokens)).await?;
+    if made.shortfall > Tokens::ZERO {
+        return Ok(window);
+    }
+    let receipt = Receipt {
+        tokens_before: Some(tokens.0),
+        ..Receipt::of(ReceiptCause::Recall, Some(limits.tokens))
+    };
+    let live = commit(sink, source, BatchCommit { after, batch, receipt, aside: false });
+    Ok(MadeWindow { batch: live.number, before: window.before, planned: window.planned, ..made })
 }
 
 /// Has a batch written; the window that shows it waits until it is durable.

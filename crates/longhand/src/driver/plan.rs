@@ -30,6 +30,8 @@ pub struct WindowLimits {
     pub prices: CachePrices,
     /// How much of a prefix comes from that cache, in percent.
     pub cache_reach_percent: u64,
+    /// The room for earlier messages that are brought back for new ones, for all that are in view together.
+    pub recall: Tokens,
 }
 
 /// The batches that hold for the path of a request, oldest first.
@@ -86,6 +88,25 @@ impl LiveEdits {
         let mut window = MadeWindow::edited(source, &self.batches, text, tokens, limit);
         window.batch = newest.number;
         Ok(window)
+    }
+
+    /// The batches, oldest first.
+    pub(crate) fn batches(&self) -> &[Batch] {
+        &self.batches
+    }
+
+    /// The window with these edits and a batch that is not in the log yet.
+    pub(crate) fn window_with(
+        &self,
+        source: &dyn CountedRequest,
+        batch: Batch,
+        limit: Tokens,
+    ) -> Result<MadeWindow, DialectError> {
+        let mut batches = self.batches.clone();
+        batches.push(batch);
+        let text = source.sent().apply(&batches);
+        let tokens = source.weigh(&text)?;
+        Ok(MadeWindow::edited(source, &batches, text, tokens, limit))
     }
 
     /// The window with these edits and those of a new plan.

@@ -61,6 +61,11 @@ impl SessionSettings {
         self
     }
 
+    /// The room for what is brought back, of a budget.
+    pub(super) fn recall(&self, budget: Tokens) -> Tokens {
+        Tokens(budget.0 / 100 * self.recall_percent.min(100))
+    }
+
     pub(super) fn is_rolling(&self) -> bool {
         matches!(self.plan.policy, Policy::Rolling(_))
     }
