@@ -149,6 +149,8 @@ pub(crate) struct ChatArgs {
     /// Print answers as the model writes them, without rendering Markdown
     #[arg(long)]
     pub(crate) plain: bool,
+    #[command(flatten)]
+    pub(crate) brought_back: RecallShareArgs,
     /// Replace keys and passwords in the archive by marks; the model still gets them
     #[arg(long)]
     pub(crate) redact: bool,
@@ -200,6 +202,8 @@ pub(crate) struct ServeArgs {
     /// go on without it
     #[arg(long, visible_alias = "expand-tool")]
     pub(crate) recall_tool: bool,
+    #[command(flatten)]
+    pub(crate) brought_back: ProxyRecallArgs,
     /// A file with API keys, one per line; callers must send one of them
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<std::path::PathBuf>,
@@ -282,6 +286,30 @@ pub(crate) struct SessionArgs {
     pub(crate) pattern: Vec<String>,
 }
 
+#[derive(Args, Clone, Copy)]
+pub(crate) struct RecallShareArgs {
+    /// The room for earlier messages that come back as quotes when a new one is about them, in percent of the budget
+    /// [default: session.recall in the settings, or 10]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=100))]
+    pub(crate) recall_percent: Option<u64>,
+    /// Bring nothing back unasked
+    #[arg(long, conflicts_with = "recall_percent")]
+    pub(crate) no_recall: bool,
+}
+
+#[derive(Args, Clone, Copy)]
+pub(crate) struct ProxyRecallArgs {
+    /// Bring earlier messages that were left out back as quotes when the user's new message is about them
+    #[arg(long, overrides_with = "no_recall")]
+    pub(crate) recall: bool,
+    /// The room for these, in percent of the budget; with --recall
+    #[arg(long, value_name = "PERCENT", requires = "recall", value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) recall_percent: Option<u64>,
+    /// Bring nothing back unasked, as without --recall
+    #[arg(long)]
+    pub(crate) no_recall: bool,
+}
+
 #[derive(Args)]
 #[command(after_help = "Example:
   echo '{\"user\": \"Where is the log?\", \"assistant\": \"In var/app.log.\"}' | longhand record demo")]
@@ -329,6 +357,8 @@ pub(crate) struct ContextArgs {
     /// The format of the messages: chat, responses or anthropic
     #[arg(long, value_name = "NAME", default_value = "chat", value_parser = dialect)]
     pub(crate) dialect: DialectChoice,
+    #[command(flatten)]
+    pub(crate) brought_back: RecallShareArgs,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]

@@ -142,6 +142,7 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
         policy: args.policy.into(),
         summarisers: store::summarisers(&config, &args.summariser, || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
+        recall_percent: store::proxy_recall(args.brought_back, &config)?,
         recall_tool: if args.recall_tool { RecallTool::Always } else { RecallTool::Never },
         require_archive: args.require_archive,
         log: args.log.as_deref().map(|path| log(path, redactor.clone())).transpose()?,

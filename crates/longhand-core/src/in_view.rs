@@ -95,8 +95,7 @@ mod tests {
             Batch::inserting(Seq(8), "quote".to_owned()),
         ];
         let view = InView::of(&live);
-        let hidden: Vec<u64> =
-            (0..10).filter(|seq| view.hides(Seq(*seq), &message(1))).collect();
+        let hidden: Vec<u64> = (0..10).filter(|seq| view.hides(Seq(*seq), &message(1))).collect();
         assert_eq!(hidden, [1, 2, 3, 5, 7, 8]);
         assert!(!view.hides(Seq(7), &message(2)), "another part of it is in view");
         assert_eq!(view.inserts().collect::<Vec<_>>(), [(Seq(8), "quote")]);

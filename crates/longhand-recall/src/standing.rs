@@ -88,7 +88,10 @@ mod tests {
     #[test]
     fn orders_and_preferences_hold_on() {
         for (text, expected) in [
-            ("Thanks. Always give dates as 2026-11-18. What is next?", vec!["Always give dates as 2026-11-18."]),
+            (
+                "Thanks. Always give dates as 2026-11-18. What is next?",
+                vec!["Always give dates as 2026-11-18."],
+            ),
             ("I prefer tea. It was never so late.", vec!["I prefer tea."]),
             ("I’d rather have short answers", vec!["I’d rather have short answers"]),
             ("Whenever I ask for code, add a test.", vec!["Whenever I ask for code, add a test."]),

@@ -111,7 +111,8 @@ pub fn recall(
                 continue;
             }
             let path = (id, None);
-            let recollection = Recollection { path, cue, scale: &scale, limit, view: None };
+            let recollection =
+                Recollection { path, cue, scale: &scale, limit, share: limit, view: None };
             let turns = wait(recollection.turns(&*archive))?;
             let found = |seq: &&Seq| turns.iter().any(|turn| turn.seq == **seq);
             let found = evidence.iter().filter(found).count();

@@ -61,6 +61,8 @@ pub struct Recollection<'r> {
     pub scale: &'r Scale<'r>,
     /// The most tokens of [`quoted`] of it.
     pub limit: Tokens,
+    /// The room for all that comes back, now or later: as much as it takes to fill that is looked through.
+    pub share: Tokens,
     /// What stays where it is, since it is in view; nothing is, where this is not said.
     pub view: Option<&'r InView<'r>>,
 }
@@ -76,7 +78,7 @@ impl Recollection<'_> {
             let before = self.cue.before.iter();
             before.for_each(|before| question.add_context(Question::parse(before)));
         }
-        let entries_max = (self.limit.0 / TOKENS_OF_ENTRY) as usize;
+        let entries_max = (self.share.0 / TOKENS_OF_ENTRY) as usize;
         let entries_max = entries_max.clamp(ENTRIES_MIN, ENTRIES_MAX);
         let filter = SearchFilter::default();
         let found = ask::near(archive, self.path, question, filter, entries_max).await?;
@@ -84,19 +86,32 @@ impl Recollection<'_> {
         let left = self.limit.saturating_sub(self.scale.text(&header(self.path.0)));
         let most = Tokens(self.limit.0 / RULES_SHARE).min(left);
         let mut room = Room { scale: self.scale, left: most, days: Vec::new() };
-        let mut chosen = self.rules(archive, ranker, &mut room).await?;
-        room.left = left.saturating_sub(most.saturating_sub(room.left));
+        let mut chosen = Vec::new();
+        if !self.has_quotes_here() {
+            chosen = self.rules(archive, ranker, &mut room).await?;
+        }
+        let for_rules = if self.has_quotes_here() { most } else { most.saturating_sub(room.left) };
+        room.left = left.saturating_sub(for_rules);
         let Some(found) = found else { return Ok(chosen) };
         let candidates: Vec<Candidate> = found.entries.iter().filter_map(Candidate::of).collect();
+        let mut is_best = true;
         for at in by_worth(&found.ranker, self.cue, &candidates) {
             let candidate = &candidates[at];
+            if candidate.worth_nothing() || !self.is_left_out(candidate) {
+                continue;
+            }
+            // Where the best that has room stands in this place already, this message was asked about before.
+            if is_best && self.is_quoted(candidate, true) {
+                return Ok(Vec::new());
+            }
             let is_chosen = chosen.iter().any(|turn| turn.seq == candidate.seq);
-            if is_chosen || candidate.worth_nothing() || !self.is_hidden(candidate) {
+            if is_chosen || self.is_quoted(candidate, false) {
                 continue;
             }
             let turn = candidate.quoted(&found.ranker);
             if !self.is_in_block(&turn.text) && room.takes(&turn) {
                 chosen.push(turn);
+                is_best = false;
             }
         }
         chosen.sort_by_key(|turn| turn.seq);
@@ -117,7 +132,10 @@ impl Recollection<'_> {
         for record in found.iter().flat_map(|found| &found.entries).rev() {
             // Among people with names, nobody gives rules to the model.
             let candidate = Candidate::of(record).filter(|candidate| {
-                candidate.role == Role::User && candidate.name.is_none() && self.is_hidden(candidate)
+                candidate.role == Role::User
+                    && candidate.name.is_none()
+                    && self.is_left_out(candidate)
+                    && !self.is_quoted(candidate, false)
             });
             let Some(candidate) = candidate else { continue };
             let said = standing(candidate.text).into_iter().map(quoted_line);
@@ -131,16 +149,29 @@ impl Recollection<'_> {
         let worth = |at: usize| worth.as_ref().map_or(0.0, |worth| worth[at]);
         let mut order: Vec<usize> = (0..rules.len()).collect();
         order.sort_by(|one, other| worth(*other).total_cmp(&worth(*one)).then(one.cmp(other)));
-        Ok(order.into_iter().map(|at| &rules[at]).filter(|rule| room.takes(rule)).cloned().collect())
+        Ok(order
+            .into_iter()
+            .map(|at| &rules[at])
+            .filter(|rule| room.takes(rule))
+            .cloned()
+            .collect())
     }
 
-    /// Whether nothing of a message is in view, also not as a quote.
-    fn is_hidden(&self, candidate: &Candidate<'_>) -> bool {
-        self.view.is_none_or(|view| {
-            let start = format!("\n{}", line_start(candidate.seq, &candidate.empty().speaker));
-            view.hides(candidate.seq, &candidate.message)
-                && !view.inserts().any(|(_, text)| text.contains(&start))
-        })
+    /// Whether nothing of a message itself is in view.
+    fn is_left_out(&self, candidate: &Candidate<'_>) -> bool {
+        self.view.is_none_or(|view| view.hides(candidate.seq, &candidate.message))
+    }
+
+    /// Whether a message was brought back already, anywhere or `here`, after the newest entry.
+    fn is_quoted(&self, candidate: &Candidate<'_>, here: bool) -> bool {
+        let start = format!("\n{}", line_start(candidate.seq, &candidate.empty().speaker));
+        let mut inserts = self.view.iter().flat_map(|view| view.inserts());
+        inserts.any(|(after, text)| (!here || self.path.1 == Some(after)) && text.contains(&start))
+    }
+
+    fn has_quotes_here(&self) -> bool {
+        let mut inserts = self.view.iter().flat_map(|view| view.inserts());
+        inserts.any(|(after, _)| self.path.1 == Some(after))
     }
 
     /// Whether the fold says it already.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
 
-use super::{ArchiveArgs, amount};
+use super::{ArchiveArgs, ProxyRecallArgs, amount};
 
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -35,6 +35,8 @@ pub(crate) struct RunArgs {
     /// Never offer models that tool
     #[arg(long, conflicts_with = "recall_tool")]
     pub(crate) no_recall_tool: bool,
+    #[command(flatten)]
+    pub(crate) brought_back: ProxyRecallArgs,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Print nothing at the end

@@ -81,15 +81,14 @@ impl WindowMaker {
         fits: bool,
     ) -> Result<MadeWindow, WindowError> {
         let window = self.fitted(sink, workers, source, limits, fits).await?;
-        let is_asked = limits.recall > Tokens::ZERO && window.edits > 0;
-        let may_grow = source.purpose == Purpose::Turn && source.has_handles;
-        if is_asked && may_grow && window.shortfall == Tokens::ZERO {
-            return remembering(sink, workers, source, limits, window).await;
+        match self.remembered(sink, source, limits, &window).await? {
+            Some(batch) => self.with_remembered(sink, workers, source, limits, window, batch).await,
+            None => Ok(window),
         }
-        Ok(window)
     }
 
-    async fn fitted(
+    /// The same, and nothing comes back.
+    pub async fn fitted(
         &self,
         sink: &dyn Sink,
         workers: &impl Computing,
@@ -190,6 +189,74 @@ impl WindowMaker {
         Some(live)
     }
 
+    /// What brings earlier messages back into a window that was made for a request; `None` if there are none, or no room.
+    ///
+    /// It only reads, and may be given up.
+    pub async fn remembered(
+        &self,
+        sink: &dyn Sink,
+        source: &Arc<WindowSource>,
+        limits: WindowLimits,
+        window: &MadeWindow,
+    ) -> Result<Option<Batch>, WindowError> {
+        let session = &source.placed.session;
+        let is_asked = limits.recall > Tokens::ZERO && window.edits > 0;
+        let may_grow = source.purpose == Purpose::Turn && source.has_handles;
+        let Some(tokens) = window.after.filter(|tokens| is_asked && *tokens <= limits.tokens)
+        else {
+            return Ok(None);
+        };
+        let words = NewWords::of(&source.conversation().path());
+        let Some(words) = words.filter(|_| may_grow && !session.is_undone()) else {
+            return Ok(None);
+        };
+        sink.settled(session).await?;
+        let edits = live_edits(sink, source).await?;
+        if edits.newest_number() != window.batch {
+            return Ok(None);
+        }
+        let room = RecallRoom { share: limits.recall, free: limits.tokens.saturating_sub(tokens) };
+        let (live, meter) = (edits.batches(), &*source.meter);
+        match words.remembered(sink.archive(), session.id, live, meter, room).await {
+            Err(error) => Ok(sink.go_on_without(error).map(|()| None)?),
+            remembered => Ok(remembered?),
+        }
+    }
+
+    /// The window with what was remembered, if that fits; the batch is written like any other.
+    pub async fn with_remembered(
+        &self,
+        sink: &dyn Sink,
+        workers: &impl Computing,
+        source: &Arc<WindowSource>,
+        limits: WindowLimits,
+        window: MadeWindow,
+        batch: Batch,
+    ) -> Result<MadeWindow, WindowError> {
+        let edits = live_edits(sink, source).await?;
+        let after = edits.newest_number();
+        if after != window.batch {
+            return Ok(window);
+        }
+        let (shown, request) = (batch.clone(), Arc::clone(source));
+        let made =
+            workers.compute(move || edits.window_with(&*request, shown, limits.tokens)).await?;
+        if made.shortfall > Tokens::ZERO {
+            return Ok(window);
+        }
+        let receipt = Receipt {
+            tokens_before: window.after.map(|tokens| tokens.0),
+            ..Receipt::of(ReceiptCause::Recall, Some(limits.tokens))
+        };
+        let live = commit(sink, source, BatchCommit { after, batch, receipt, aside: false });
+        Ok(MadeWindow {
+            batch: live.number,
+            before: window.before,
+            planned: window.planned,
+            ..made
+        })
+    }
+
     /// Has a text follow the request, in this window and in those that come; `already` is said instead if it stands there.
     pub async fn insert(
         &self,
@@ -210,45 +277,6 @@ impl WindowMaker {
         let shown = Arc::clone(source);
         Ok(workers.compute(move || edits.window(&*shown, limit)).await?)
     }
-}
-
-/// The window with earlier messages that matter now; as it is if there are none, or no room.
-async fn remembering(
-    sink: &dyn Sink,
-    workers: &impl Computing,
-    source: &Arc<WindowSource>,
-    limits: WindowLimits,
-    window: MadeWindow,
-) -> Result<MadeWindow, WindowError> {
-    let session = &source.placed.session;
-    let words = NewWords::of(&source.conversation().path());
-    let (Some(words), Some(tokens)) = (words.filter(|_| !session.is_undone()), window.after) else {
-        return Ok(window);
-    };
-    let edits = live_edits(sink, source).await?;
-    if edits.newest_number() != window.batch {
-        return Ok(window);
-    }
-    let room = RecallRoom { share: limits.recall, free: limits.tokens.saturating_sub(tokens) };
-    let (live, meter) = (edits.batches(), &*source.meter);
-    let remembered = words.remembered(sink.archive(), session.id, live, meter, room).await;
-    let batch = match remembered {
-        Ok(Some(batch)) => batch,
-        Ok(None) => return Ok(window),
-        Err(error) => return sink.go_on_without(error).map(|()| window).map_err(WindowError::from),
-    };
-    let (after, shown) = (edits.newest_number(), batch.clone());
-    let request = Arc::clone(source);
-    let made = workers.compute(move || edits.window_with(&*request, shown, limits.tokens)).await?;
-    if made.shortfall > Tokens::ZERO {
-        return Ok(window);
-    }
-    let receipt = Receipt {
-        tokens_before: Some(tokens.0),
-        ..Receipt::of(ReceiptCause::Recall, Some(limits.tokens))
-    };
-    let live = commit(sink, source, BatchCommit { after, batch, receipt, aside: false });
-    Ok(MadeWindow { batch: live.number, before: window.before, planned: window.planned, ..made })
 }
 
 /// Has a batch written; the window that shows it waits until it is durable.

@@ -34,6 +34,20 @@ pub struct WindowLimits {
     pub recall: Tokens,
 }
 
+/// Quotes in less room than this tell little: of a small budget they may take more, up to a quarter.
+const RECALL_MIN: Tokens = Tokens(600);
+
+impl WindowLimits {
+    /// The room for what is brought back, in percent of the most tokens; 0 for none.
+    pub fn recall_of(tokens: Tokens, percent: u64) -> Tokens {
+        if percent == 0 {
+            return Tokens::ZERO;
+        }
+        let share = Tokens(tokens.0 / 100 * percent.min(100));
+        share.max(RECALL_MIN.min(Tokens(tokens.0 / 4)))
+    }
+}
+
 /// The batches that hold for the path of a request, oldest first.
 pub(crate) struct LiveEdits {
     pub(super) live: Vec<Arc<LiveBatch>>,

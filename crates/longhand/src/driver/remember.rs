@@ -10,7 +10,9 @@ use crate::entry::words_of;
 use crate::memory::{Cue, Recollection, quoted};
 
 /// With less room, nothing is brought back.
-const TOKENS_MIN: Tokens = Tokens(120);
+const TOKENS_MIN: Tokens = Tokens(100);
+/// Room for a few messages.
+const ENOUGH: Tokens = Tokens(400);
 /// Of the room that is free, one in so many tokens: what is brought back must not make the next message one too many.
 const FREE_SHARE: u64 = 2;
 /// What is worth less than this share of the best is not brought back.
@@ -71,14 +73,14 @@ impl NewWords {
         room: RecallRoom,
     ) -> Result<Option<Batch>, ArchiveError> {
         let view = InView::of(live);
-        let is_done = view.inserts().any(|(after, _)| after == self.after);
-        if view.is_complete() || view.is_folded(self.after) || is_done {
+        if view.is_complete() || view.is_folded(self.after) {
             return Ok(None);
         }
         let scale = Scale::new(meter);
         let recalled: Tokens = view.inserts().map(|(_, text)| scale.text(text)).sum();
-        // What comes back now leaves room for what later messages need.
-        let limit = Tokens(room.share.saturating_sub(recalled).0 / 2);
+        // What comes back now leaves room for what later messages need, unless there is little.
+        let left = room.share.saturating_sub(recalled);
+        let limit = Tokens(left.0 / 2).max(left.min(ENOUGH));
         let limit = limit.min(Tokens(room.free.0 / FREE_SHARE));
         if limit < TOKENS_MIN {
             return Ok(None);
@@ -87,7 +89,8 @@ impl NewWords {
         let cue = Cue { message: &self.message, before: &before, worth_min: WORTH_MIN };
         let path = (session, Some(self.after));
         let view = Some(&view);
-        let recollection = Recollection { path, cue, scale: &scale, limit, view };
+        let share = room.share;
+        let recollection = Recollection { path, cue, scale: &scale, limit, share, view };
         let turns = recollection.turns(archive).await?;
         Ok((!turns.is_empty()).then(|| Batch::inserting(self.after, quoted(session, &turns))))
     }

@@ -4,56 +4,59 @@ use longhand_archive::wait;
 use longhand_core::{Batch, Message, Seq, Tokens};
 
 use super::request::SessionRequest;
-use super::{CommitWhen, Session, SessionError, ShownContent};
+use super::{Session, SessionError, ShownContent};
 use crate::driver::{BatchCommit, NewWords, RecallRoom};
-use crate::prompt::{Prompt, Window};
-use crate::receipt::{Receipt, ReceiptCause};
+use crate::prompt::{Placement, Prompt, Window};
+use crate::receipt::{EditReceipt, Receipt, ReceiptCause};
+
+/// A window with what came back, and the batch that has it.
+pub(super) struct RecalledWindow {
+    pub(super) window: Window,
+    pub(super) batch: Batch,
+}
 
 impl Session {
-    /// The same window with earlier messages that matter for the new one, in the room that is left. If they are committed,
-    /// later windows have them in the same place.
-    pub(super) fn remembering(
-        &mut self,
-        message: Option<&str>,
+    /// The same window with earlier messages that matter for the new one, in the room that is left; `planned` is to be
+    /// committed with them. `None` if there are none.
+    pub(super) fn recalled(
+        &self,
+        message: &str,
         prompt: &Prompt,
-        window: Window,
-        commit: CommitWhen,
-    ) -> Result<Window, SessionError> {
+        request: &SessionRequest,
+        planned: &Batch,
+        window: &Window,
+    ) -> Result<Option<RecalledWindow>, SessionError> {
         let room = prompt.budget.unwrap_or(self.settings.budget);
         let share = self.settings.recall(room);
-        let has_room = share > Tokens::ZERO && window.shortfall == Tokens::ZERO;
-        let Some(words) = message.filter(|_| has_room).and_then(|said| self.new_words(said)) else {
-            return Ok(window);
+        // Where all that is recalled stands in the system message, the rounds are sent as they were.
+        let has_room = share > Tokens::ZERO
+            && window.shortfall == Tokens::ZERO
+            && prompt.placement == Placement::User;
+        let Some(words) = has_room.then(|| self.new_words(message)).flatten() else {
+            return Ok(None);
         };
         let recall = RecallRoom { share, free: room.saturating_sub(window.tokens) };
-        let (live, meter) = (&self.live, &*self.settings.meter);
-        let remembered = words.remembered(&*self.archive, self.id, live, meter, recall);
-        let Some(batch) = wait(remembered)? else { return Ok(window) };
-        let request = SessionRequest::of(self, message, prompt);
-        self.live.push(batch.clone());
-        let written = request.write(&self.live, prompt, &*self.settings.meter);
-        self.live.pop();
-        let written = written?;
-        if written.tokens > room {
-            return Ok(window);
-        }
-        if let CommitWhen::At(now_ms) = commit {
-            let is_committed = self.commit_recalled(batch, window.tokens, room, now_ms)?;
-            // If another writer was first, the window is right without them.
-            return Ok(if is_committed { written } else { window });
-        }
-        Ok(written)
+        let planned = Some(planned).filter(|batch| !batch.edits.is_empty());
+        let mut live: Vec<Batch> = self.live.iter().chain(planned).cloned().collect();
+        let meter = &*self.settings.meter;
+        let remembered = words.remembered(&*self.archive, self.id, &live, meter, recall);
+        let Some(batch) = wait(remembered)? else { return Ok(None) };
+        live.push(batch.clone());
+        let window = request.write(&live, prompt, meter)?;
+        Ok((window.tokens <= room).then_some(RecalledWindow { window, batch }))
     }
 
-    fn commit_recalled(
+    /// Commits a batch that only brings something back; says whether no other writer was first.
+    pub(super) fn commit_recalled(
         &mut self,
         batch: Batch,
-        before: Tokens,
+        tokens: Tokens,
         room: Tokens,
         now_ms: i64,
     ) -> Result<bool, SessionError> {
         let receipt = Receipt {
-            tokens_before: Some(before.0),
+            edits: vec![EditReceipt::recalled(batch.head)],
+            tokens_after: Some(tokens.0),
             ..Receipt::of(ReceiptCause::Recall, Some(room))
         };
         let (after, aside) = (self.newest_batch, false);

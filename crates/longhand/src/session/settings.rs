@@ -8,6 +8,7 @@ use longhand_meter::{ImageRule, MeterSpec};
 use longhand_summary::{Extractive, Summariser};
 
 use super::SessionError;
+use crate::driver::WindowLimits;
 use crate::redact::Redactor;
 
 /// Settings of a session.
@@ -38,13 +39,16 @@ pub struct SessionSettings {
 }
 
 impl SessionSettings {
+    /// The usual [`Self::recall_percent`].
+    pub const RECALL_PERCENT: u64 = 10;
+
     /// The defaults: a budget of 24,000 tokens as o200k counts them, the policy `auto`, the built-in summariser.
     pub fn new() -> Result<Self, SessionError> {
         let meter = MeterSpec::O200k.open(ImageRule::OpenAiDearer)?;
         Ok(Self {
             budget: Tokens(24_000),
             low_water_percent: 30,
-            recall_percent: 10,
+            recall_percent: Self::RECALL_PERCENT,
             prices: None,
             plan: longhand_core::PlanSettings::default(),
             summarisers: vec![Arc::new(Extractive)],
@@ -63,7 +67,7 @@ impl SessionSettings {
 
     /// The room for what is brought back, of a budget.
     pub(super) fn recall(&self, budget: Tokens) -> Tokens {
-        Tokens(budget.0 / 100 * self.recall_percent.min(100))
+        WindowLimits::recall_of(budget, self.recall_percent)
     }
 
     pub(super) fn is_rolling(&self) -> bool {
