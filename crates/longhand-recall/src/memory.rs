@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::asked_date::{AskedDate, Day};
 use crate::filler::is_filler;
-use crate::question::{Question, WordKind};
+use crate::question::{AskedWord, Question, WordKind};
 use crate::rank::{Measure, RankedTerm, RankedWord, Ranker, Totals, idf};
 use crate::texts::Texts;
 use crate::words::Folded;
@@ -273,15 +273,22 @@ impl Question {
     /// Whether it has too few words to tell what it is about: "and the second one?"
     pub fn is_thin(&self) -> bool {
         let telling = |kind| matches!(kind, WordKind::Content | WordKind::Character);
-        self.words.iter().filter(|word| telling(word.kind)).count() < TELLING_WORDS_MIN
+        let telling = |word: &&AskedWord| telling(word.kind) && !is_filler(&word.text);
+        self.words.iter().filter(telling).count() < TELLING_WORDS_MIN
     }
 
-    /// Adds words that were said shortly before, as far as the question does not have them.
+    /// Adds words that were said shortly before, as far as the question does not have them. They count little beside its
+    /// own, unless those are words that most sentences have.
     pub fn add_context(&mut self, other: Self) {
+        for word in &mut self.words {
+            if is_filler(&word.text) {
+                word.kind = WordKind::Filler;
+            }
+        }
         for word in other.words {
             let is_content = word.kind == WordKind::Content;
             if is_content && self.words.iter().all(|known| known.text != word.text) {
-                self.words.push(word);
+                self.words.push(AskedWord { kind: WordKind::Filler, ..word });
             }
         }
     }

@@ -74,6 +74,9 @@ impl Recollection<'_> {
     /// about.
     pub async fn turns(&self, archive: &dyn Archive) -> Result<Vec<RecalledTurn>, ArchiveError> {
         let mut question = Question::parse(self.cue.message);
+        if question.is_empty() {
+            return Ok(Vec::new());
+        }
         if question.is_thin() {
             let before = self.cue.before.iter();
             before.for_each(|before| question.add_context(Question::parse(before)));

@@ -201,16 +201,16 @@ impl WindowMaker {
     ) -> Result<Option<Batch>, WindowError> {
         let session = &source.placed.session;
         let is_asked = limits.recall > Tokens::ZERO && window.edits > 0;
-        let may_grow = source.purpose == Purpose::Turn && source.has_handles;
-        let Some(tokens) = window.after.filter(|tokens| is_asked && *tokens <= limits.tokens)
-        else {
-            return Ok(None);
-        };
+        let fits = window.shortfall == Tokens::ZERO;
+        let may_grow = fits && source.purpose == Purpose::Turn && source.has_handles;
+        let Some(text) = window.text.as_deref().filter(|_| is_asked) else { return Ok(None) };
         let words = NewWords::of(&source.conversation().path());
         let Some(words) = words.filter(|_| may_grow && !session.is_undone()) else {
             return Ok(None);
         };
         sink.settled(session).await?;
+        // The size that is known may be one that was planned; after a restart it is counted.
+        let tokens = source.weigh(text)?;
         let edits = live_edits(sink, source).await?;
         if edits.newest_number() != window.batch {
             return Ok(None);
