@@ -3,6 +3,7 @@
 pub(crate) mod append;
 mod history;
 mod money;
+mod near;
 mod ranked;
 mod search;
 mod transfer;
@@ -391,6 +392,7 @@ impl<S: Storage + ?Sized> Archive for S {
 /// Questions of [`Archive`] for those who must not wait.
 pub mod ask {
     pub use super::history::{RoundEntries, find_path, path, round};
+    pub use super::near::{NearEntries, near};
     pub use super::ranked::{Accepts, ranked};
     pub use super::search::{reference, search};
 }

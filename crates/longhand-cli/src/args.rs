@@ -1,6 +1,7 @@
 //! The command line.
 
 mod archive;
+mod eval;
 mod files;
 mod mcp;
 mod replay;
@@ -16,6 +17,7 @@ use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
 pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
+pub(crate) use self::eval::{EvalArgs, EvalCommand, EvalRecallArgs};
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs};
 pub(crate) use self::mcp::{
     McpAgent, McpArgs, McpCommand, McpEditArgs, McpInstallArgs, McpReach, McpServeArgs,
@@ -48,6 +50,8 @@ pub(crate) enum Command {
     Count(CountArgs),
     /// Replay recorded conversations: what they would have cost, and what the model would still have known
     Replay(ReplayArgs),
+    /// Measure recall on conversations with known answers
+    Eval(EvalArgs),
     /// Print the original that a handle in a window stands for
     Expand(ExpandArgs),
     /// Record rounds into a session, one per line; each is on disk before the next is read
@@ -148,6 +152,8 @@ pub(crate) struct ChatArgs {
     /// Print answers as the model writes them, without rendering Markdown
     #[arg(long)]
     pub(crate) plain: bool,
+    #[command(flatten)]
+    pub(crate) brought_back: RecallShareArgs,
     /// Replace keys and passwords in the archive by marks; the model still gets them
     #[arg(long)]
     pub(crate) redact: bool,
@@ -202,6 +208,8 @@ pub(crate) struct ServeArgs {
     /// How far that tool reaches; never to sessions of other callers
     #[arg(long, value_enum, value_name = "SCOPE", default_value_t = RecallChoice::Session)]
     pub(crate) recall_scope: RecallChoice,
+    #[command(flatten)]
+    pub(crate) brought_back: ProxyRecallArgs,
     /// A file with API keys, one per line; callers must send one of them
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<std::path::PathBuf>,
@@ -287,6 +295,30 @@ pub(crate) struct SessionArgs {
     pub(crate) pattern: Vec<String>,
 }
 
+#[derive(Args, Clone, Copy)]
+pub(crate) struct RecallShareArgs {
+    /// The room for earlier messages that come back as quotes when a new one is about them, in percent of the budget
+    /// [default: session.recall in the settings, or 10]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=100))]
+    pub(crate) recall_percent: Option<u64>,
+    /// Bring nothing back unasked
+    #[arg(long, conflicts_with = "recall_percent")]
+    pub(crate) no_recall: bool,
+}
+
+#[derive(Args, Clone, Copy)]
+pub(crate) struct ProxyRecallArgs {
+    /// Bring earlier messages that were left out back as quotes when the user's new message is about them
+    #[arg(long, overrides_with = "no_recall")]
+    pub(crate) recall: bool,
+    /// The room for these, in percent of the budget; with --recall
+    #[arg(long, value_name = "PERCENT", requires = "recall", value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) recall_percent: Option<u64>,
+    /// Bring nothing back unasked, as without --recall
+    #[arg(long)]
+    pub(crate) no_recall: bool,
+}
+
 #[derive(Args)]
 #[command(after_help = "Example:
   echo '{\"user\": \"Where is the log?\", \"assistant\": \"In var/app.log.\"}' | longhand record demo")]
@@ -334,6 +366,8 @@ pub(crate) struct ContextArgs {
     /// The format of the messages: chat, responses or anthropic
     #[arg(long, value_name = "NAME", default_value = "chat", value_parser = dialect)]
     pub(crate) dialect: DialectChoice,
+    #[command(flatten)]
+    pub(crate) brought_back: RecallShareArgs,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]

@@ -70,6 +70,7 @@ pub(crate) fn run(args: &ChatArgs) -> Result<CommandOutcome> {
     let models = ModelSetup::new(&config, Arc::clone(app.archive()))?;
     let model = models.model(name)?;
     let mut session = store::session(&app, &args.id, &args.session)?;
+    session.set_recall(store::recall(args.brought_back)?);
     let system = args.system.as_deref().or(config.text("chat.system")).unwrap_or_default();
     let redactor = store::redactor_if(args.redact, &args.archive)?;
     session.set_redactor(redactor.clone());

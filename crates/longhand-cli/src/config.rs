@@ -68,6 +68,7 @@ const KNOWN: &[KnownSetting] = &[
     known("session.rounds", SettingKind::Whole, "LONGHAND_ROUNDS", "10"),
     known("session.budget", SettingKind::Whole, "LONGHAND_BUDGET", "24000"),
     known("session.clip_new", SettingKind::Whole, "LONGHAND_CLIP_NEW", "never"),
+    known("session.recall", SettingKind::Whole, "LONGHAND_RECALL", "10"),
     known("session.summary", SettingKind::Whole, "LONGHAND_SUMMARY", "4000"),
     known("session.patterns", SettingKind::Texts, "LONGHAND_PATTERNS", "none"),
     known("models.chat", SettingKind::Text, "LONGHAND_CHAT_MODEL", "none"),

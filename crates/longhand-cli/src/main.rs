@@ -10,6 +10,7 @@ mod compact;
 mod config;
 mod count;
 mod doctor;
+mod eval;
 mod expand;
 mod history;
 mod input;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         Command::Compact(args) => compact::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Count(args) => count::run(&args),
+        Command::Eval(args) => eval::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Expand(args) => expand::run(&args),
         Command::Record(args) => record::record(&args),

@@ -33,6 +33,7 @@ pub(crate) fn label(command: &Command) -> Option<&'static str> {
         Command::Check(args) if !args.quiet => "checking",
         Command::Count(args) if !args.quiet => "counting",
         Command::Replay(args) if !args.quiet => "replaying",
+        Command::Eval(_) => "asking questions",
         Command::Expand(_) | Command::Search(_) => "searching",
         Command::Verify(_) => "verifying",
         Command::Export(_) => "exporting",

@@ -123,6 +123,7 @@ fn begin_hint(name: &str) -> String {
 
 pub(crate) fn context(args: &ContextArgs) -> Result<CommandOutcome> {
     let mut session = session_to_send(args)?;
+    session.set_recall(store::recall(args.brought_back)?);
     let placement = match args.placement {
         Some(PlacementName::System) => Placement::System,
         None if session.is_rolling() => Placement::System,

@@ -104,6 +104,7 @@ fn settings(args: &RunArgs, agent: &str, secret: &str, warn: LogSink) -> Result<
         clip_new_percent: store::clip_new(args.clip_new, &config)?,
         summarisers: store::summarisers(&config, &[], || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
+        recall_percent: store::proxy_recall(args.brought_back, &config)?,
         recall_tool: match (args.recall_tool, args.no_recall_tool) {
             (_, true) => RecallTool::Never,
             (true, _) => RecallTool::Always,

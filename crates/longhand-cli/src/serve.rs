@@ -143,6 +143,7 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
         policy: args.policy.into(),
         summarisers: store::summarisers(&config, &args.summariser, || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
+        recall_percent: store::proxy_recall(args.brought_back, &config)?,
         recall_tool: if args.recall_tool { RecallTool::Always } else { RecallTool::Never },
         recall_reach: args.recall_scope.into(),
         require_archive: args.require_archive,

@@ -13,7 +13,7 @@ use longhand::{
     SqliteArchive, Summariser, Tokens,
 };
 
-use crate::args::{ArchiveArgs, PolicyName, SessionArgs};
+use crate::args::{ArchiveArgs, PolicyName, ProxyRecallArgs, RecallShareArgs, SessionArgs};
 use crate::config::Config;
 use crate::models::{ModelSetup, is_built_in};
 use crate::weigh::SharedMeter;
@@ -153,6 +153,29 @@ pub(crate) fn clip_new(flag: Option<u64>, config: &Config) -> Result<Option<u64>
             "it is a share of the budget in percent, from 1 to 100",
         )),
         percent => Ok(percent),
+    }
+}
+
+/// The share of the budget for what comes back unasked in a session, as flags or the settings say.
+pub(crate) fn recall(args: RecallShareArgs) -> Result<u64> {
+    if args.no_recall {
+        return Ok(0);
+    }
+    recall_share(args.recall_percent, &Config::load()?)
+}
+
+/// The same for a proxy, where nothing does unless that is asked for.
+pub(crate) fn proxy_recall(args: ProxyRecallArgs, config: &Config) -> Result<u64> {
+    if args.recall { recall_share(args.recall_percent, config) } else { Ok(0) }
+}
+
+fn recall_share(flag: Option<u64>, config: &Config) -> Result<u64> {
+    match flag.or(config.whole("session.recall")) {
+        Some(percent) if percent > 100 => Err(hinted(
+            format!("session.recall is {percent}"),
+            "it is a share of the budget in percent, from 0 to 100",
+        )),
+        percent => Ok(percent.unwrap_or(SessionSettings::RECALL_PERCENT)),
     }
 }
 

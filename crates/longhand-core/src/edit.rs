@@ -115,7 +115,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch that has a text follow the newest entry of a path.
+    /// A batch that has a text follow an entry, the newest of its path or one shortly before.
     pub fn inserting(head: Seq, text: String) -> Self {
         Self { head, edits: vec![Edit::Insert { after: head, text }], ..Self::default() }
     }

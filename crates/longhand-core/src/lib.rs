@@ -21,6 +21,7 @@ mod elide;
 mod entering;
 mod fold;
 mod handle;
+mod in_view;
 pub mod json;
 mod json_word;
 mod message;
@@ -58,6 +59,7 @@ pub use fold::{
     is_fold,
 };
 pub use handle::{Handle, content_hash};
+pub use in_view::InView;
 pub use json_word::says_json;
 pub use message::{
     File, Image, Media, MediaKind, Message, Other, Part, PartLink, Role, Thinking, ToolCall,

@@ -226,8 +226,14 @@ pub fn shown_edits(live: &[Batch]) -> Vec<&Edit> {
 /// The thinking that a batch voids: what lies between its first edit and its head, but for a tool loop
 /// that was open then.
 fn voided(path: &Path, batch: &Batch) -> Vec<(usize, usize)> {
-    let Some(first) = batch.edits.iter().map(Edit::first).min() else { return Vec::new() };
-    voided_between(path.messages, path.from(first), path.after(batch.head))
+    let first = batch.edits.iter().map(|edit| match edit {
+        // What it follows stays as it is.
+        Edit::Insert { after, .. } => path.after(*after),
+        edit => path.from(edit.first()),
+    });
+    let Some(first) = first.min() else { return Vec::new() };
+    let end = path.after(batch.head);
+    if first < end { voided_between(path.messages, first, end) } else { Vec::new() }
 }
 
 /// The thinking that edits from the message `from` on void in the first `end` messages.

@@ -3,12 +3,14 @@
 //! Pure: storage tells which terms it has and how often entries have them; all that is decided about them is decided
 //! here, so that every storage finds the same in the same order.
 
+mod asked_date;
 mod best;
 mod calls;
 mod expansion;
 mod filler;
 #[cfg(test)]
 mod laws;
+pub mod memory;
 mod order;
 mod passage;
 mod query;
@@ -16,6 +18,7 @@ mod question;
 mod rank;
 mod snippet;
 mod spelling;
+mod standing;
 mod stem;
 mod terms;
 mod texts;
@@ -23,6 +26,7 @@ mod vocabulary;
 mod walk;
 mod words;
 
+pub use asked_date::Day;
 pub use best::Best;
 pub use calls::readable;
 pub use expansion::Expansion;
@@ -30,7 +34,8 @@ pub use order::{PlacedEntry, ReadEntry};
 pub use query::{Needle, Query, Strictness};
 pub use question::Question;
 pub use rank::{FoundTerm, Measure, RankedTerm, Ranker, Totals};
-pub use snippet::snippet;
+pub use snippet::{excerpt, snippet};
+pub use standing::{STANDING_WORDS, standing};
 pub use terms::{is_opaque, term, term_beginning};
 pub use texts::{PLACES_OF_ENTRY_MAX, Texts};
 pub use vocabulary::{KnownTerm, SoughtTerms, TermRange};

@@ -116,6 +116,17 @@ impl RankedWord {
         }
     }
 
+    /// A word that was not asked for, and counts a share of one that was.
+    pub(crate) fn telling(entries: u64, share: f32, totals: Totals) -> Self {
+        let weight = share * idf(entries as f32, totals.entries as f32);
+        Self { kind: WordKind::Filler, entries, weight, linked_weight: 0.0 }
+    }
+
+    /// Has it count for nothing.
+    pub(crate) fn mute(&mut self) {
+        (self.weight, self.linked_weight) = (0.0, 0.0);
+    }
+
     /// Whether an entry that lacks it does not have all words.
     pub(crate) fn is_asked(&self) -> bool {
         matches!(self.kind, WordKind::Content | WordKind::Character)
@@ -123,7 +134,7 @@ impl RankedWord {
 }
 
 /// How much a word says that so many of all entries have.
-fn idf(with: f32, all: f32) -> f32 {
+pub(crate) fn idf(with: f32, all: f32) -> f32 {
     (1.0 + (all - with + 0.5).max(0.5) / (with + 0.5)).ln()
 }
 
@@ -186,10 +197,14 @@ impl Ranker {
         if has_phrases { score } else { score * LACKS_PHRASE }
     }
 
-    /// BM25.
+    /// How often it has the words.
     fn said(&self, frequencies: &[f32], length: u64) -> f32 {
-        let relative = length as f32 / self.length_mean.max(1.0);
-        let long = SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * relative);
+        self.bm25(frequencies, length as f32 / self.length_mean.max(1.0), LENGTH_SHARE)
+    }
+
+    /// BM25 of a text of some length, relative to the mean: long ones lose a share of what they have.
+    pub(crate) fn bm25(&self, frequencies: &[f32], relative: f32, length_share: f32) -> f32 {
+        let long = SATURATION * (1.0 - length_share + length_share * relative);
         let words = self.words.iter().zip(frequencies);
         words.map(|(word, count)| word.weight * count * (SATURATION + 1.0) / (count + long)).sum()
     }

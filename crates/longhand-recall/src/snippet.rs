@@ -4,15 +4,19 @@ use std::ops::Range;
 
 use longhand_core::cut;
 
-const BYTES_BEFORE: usize = 60;
 const BYTES_MAX: usize = 200;
 /// A snippet goes on for so many more bytes if a sentence ends there.
 const BYTES_TO_SENTENCE_END: usize = 80;
 
 /// Returns the text around a place, on one line. It ends with a sentence if one ends soon after the place.
 pub fn snippet(text: &str, place: &Range<usize>) -> String {
-    let start = cut::head(text, place.start.saturating_sub(BYTES_BEFORE)).len();
-    let end = end(text, start, place.end);
+    excerpt(text, place, BYTES_MAX)
+}
+
+/// The same with about as many bytes as are wanted.
+pub fn excerpt(text: &str, place: &Range<usize>, bytes_max: usize) -> String {
+    let start = cut::head(text, place.start.saturating_sub(bytes_max * 3 / 10)).len();
+    let end = end(text, start, place.end, bytes_max);
     let start = if start == 0 { 0 } else { start + gap(&text[start..place.start.max(start)]) };
     let mut line = String::new();
     if start > 0 {
@@ -35,13 +39,13 @@ pub fn snippet(text: &str, place: &Range<usize>) -> String {
 
 /// Where a snippet ends that begins at `start`: after a sentence that ends between the place and the most bytes or a
 /// little later, otherwise after a word.
-fn end(text: &str, start: usize, place_end: usize) -> usize {
-    let most = start + cut::head(&text[start..], BYTES_MAX).len();
+fn end(text: &str, start: usize, place_end: usize, bytes_max: usize) -> usize {
+    let most = start + cut::head(&text[start..], bytes_max).len();
     if most == text.len() {
         return most;
     }
-    let last = start + cut::head(&text[start..], BYTES_MAX + BYTES_TO_SENTENCE_END).len();
-    let middle = start + cut::head(&text[start..], BYTES_MAX / 2).len();
+    let last = start + cut::head(&text[start..], bytes_max + BYTES_TO_SENTENCE_END).len();
+    let middle = start + cut::head(&text[start..], bytes_max / 2).len();
     let first = cut::head(text, place_end.max(middle).min(last)).len();
     sentence_ends(text, first, last)
         .last()

@@ -113,6 +113,19 @@ impl Texts {
         measures
     }
 
+    /// What each text has of a query.
+    pub(crate) fn measures(&self, ranker: &Ranker) -> Vec<Measure> {
+        let mut found = self.found(ranker);
+        let blank = |number: usize| Measure { length: self.lengths[number], found: Vec::new() };
+        let numbers = 0..self.lengths.len();
+        numbers.map(|number| found.remove(&number).unwrap_or_else(|| blank(number))).collect()
+    }
+
+    /// How many texts have a word.
+    pub(crate) fn with_word(&self, word: &str) -> u64 {
+        self.with(&term(word)).count() as u64
+    }
+
     /// The texts on a ranker's walks that are wanted, with what they have of the query; the newest is the last one that
     /// was added.
     pub fn walked(

@@ -68,6 +68,9 @@ pub struct Settings {
     pub prices: Prices,
     /// The folder that clients work in; new sessions are of this project. Empty if it is not known.
     pub project: String,
+    /// The room for earlier messages that come back as quotes when a new one is about them, in percent of the budget; 0
+    /// for none.
+    pub recall_percent: u64,
     /// Where models are offered a tool that brings back what a window left out.
     pub recall_tool: RecallTool,
     /// How far that tool reaches.
@@ -139,6 +142,7 @@ impl Settings {
             miner: Miner::default(),
             prices: Prices::default(),
             project: String::new(),
+            recall_percent: 0,
             recall_tool: RecallTool::Never,
             recall_reach: RecallReach::Session,
             archive,

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhand::driver::{Chain, Unread};
 use longhand::driver::{
-    LiveSession, NewAnswer, PendingWrite, PlacedRequest, RequestPlace, Sink, Ticket,
+    LiveSession, NewAnswer, PendingWrite, PlacedRequest, RequestPlace, Settling, Sink, Ticket,
     UnplacedRequest, WriteWeight,
 };
 use longhand::{Archive, MemoryArchive, Owner, SessionId};
@@ -441,6 +441,13 @@ impl Sink for Store {
 
     fn hurry(&self) {
         self.archivist.hurry();
+    }
+
+    fn settled<'s>(&'s self, _: &'s Arc<LiveSession>) -> Settling<'s> {
+        Box::pin(async {
+            self.settle().await;
+            Ok(())
+        })
     }
 }
 

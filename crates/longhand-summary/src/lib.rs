@@ -15,4 +15,5 @@ mod terms;
 pub use accept::{Refusal, accept};
 pub use input::{Input, SummaryRound, ToolTrace};
 pub use log::{Log, LogPage, user_words};
+pub use quote::line as quoted_line;
 pub use summariser::{Extractive, Summariser, Summary, SummaryError};

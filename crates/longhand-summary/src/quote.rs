@@ -10,7 +10,7 @@ const CHUNK_BYTES: usize = 32;
 /// characters, none of our marks and none of a chat template's.
 ///
 /// Everything else stays as it is.
-pub(crate) fn line(text: &str) -> String {
+pub fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     write_line(&mut out, text, usize::MAX);
     unmarked(out)

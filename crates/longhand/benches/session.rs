@@ -84,8 +84,11 @@ fn slow_and_instant(folder: &Path) -> [Duration; 2] {
     let mut sessions = [30, 0].map(|seconds| {
         let archive = Arc::new(SqliteArchive::open(folder.join(format!("{seconds}s.db"))).unwrap());
         let terse: Arc<dyn Summariser> = Arc::new(Terse(Duration::from_secs(seconds)));
-        let settings =
-            SessionSettings { summarisers: vec![terse], ..SessionSettings::new().unwrap() };
+        let settings = SessionSettings {
+            summarisers: vec![terse],
+            recall_percent: 0,
+            ..SessionSettings::new().unwrap()
+        };
         Session::open_with(archive, "s", settings).unwrap()
     });
     let mut times: [Vec<Duration>; 2] = Default::default();
@@ -118,7 +121,9 @@ fn build(path: &Path, rounds: u64) {
 
 fn open(path: &Path) -> Session {
     let archive = Arc::new(SqliteArchive::open(path).unwrap());
-    Session::open_with(archive, "s", SessionSettings::new().unwrap()).unwrap()
+    // What recall costs has a bench of its own.
+    let settings = SessionSettings { recall_percent: 0, ..SessionSettings::new().unwrap() };
+    Session::open_with(archive, "s", settings).unwrap()
 }
 
 /// A round of 6 KB: a question, and an answer with a path, a figure and now and then a decision.

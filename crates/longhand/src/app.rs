@@ -49,7 +49,7 @@ mod manage;
 pub(crate) mod past;
 mod record;
 mod regret;
-mod search;
+pub(crate) mod search;
 mod timestamp;
 mod usage;
 

@@ -16,6 +16,7 @@ mod pending_write;
 mod placed;
 mod plan;
 mod regret;
+mod remember;
 mod sink;
 mod source;
 mod twin;
@@ -36,7 +37,8 @@ pub use placed::{Keeper, NewAnswer, PlacedRequest, RequestPlace, UnplacedRequest
 pub(crate) use plan::LiveEdits;
 pub use plan::{Planner, WindowLimits};
 pub(crate) use regret::{first_new, notes as regret_notes};
-pub use sink::{Sink, Ticket};
+pub(crate) use remember::{NewWords, RecallRoom};
+pub use sink::{Settling, Sink, Ticket};
 pub(crate) use source::CountedRequest;
 pub use source::{Purpose, TokenCounts, WindowSource};
 pub use twin::Twin;

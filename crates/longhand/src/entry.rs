@@ -129,7 +129,7 @@ fn clipped(words: &str) -> String {
 }
 
 /// What the user wrote in a message, part by part.
-fn words_of(message: &Message) -> impl Iterator<Item = String> {
+pub(crate) fn words_of(message: &Message) -> impl Iterator<Item = String> {
     let texts = message.parts.iter().filter_map(Part::text);
     texts.filter_map(|text| longhand_summary::user_words(&text.decode()))
 }

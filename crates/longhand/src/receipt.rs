@@ -1,6 +1,6 @@
 //! What is noted of a batch: why it was made, what it saves, and who wrote the text of its fold.
 
-use longhand_core::{Batch, EditKind, Path, Plan, Tally, Tokens, folded_messages, reasons};
+use longhand_core::{Batch, EditKind, Path, Plan, Seq, Tally, Tokens, folded_messages, reasons};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -169,6 +169,14 @@ impl FoldReceipt {
     pub fn by_model(&self) -> Option<&SummaryReceipt> {
         let written = self.story.as_ref().unwrap_or(&self.summary);
         written.model.is_some().then_some(written)
+    }
+}
+
+impl EditReceipt {
+    /// That a text was brought back after an entry.
+    pub(crate) fn recalled(after: Seq) -> Self {
+        let [edit, why] = ["insert", "recalled"].map(str::to_owned);
+        Self { edit, at: after.0.to_string(), why }
     }
 }
 

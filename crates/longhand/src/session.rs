@@ -4,6 +4,7 @@ mod agent;
 mod driver;
 pub(crate) mod name;
 mod reading;
+mod remember;
 mod request;
 mod retry;
 mod settings;
@@ -31,7 +32,7 @@ use crate::entry::opening_of;
 use crate::fit::Fitting;
 use crate::preamble;
 use crate::prompt::{Prompt, Window};
-use crate::receipt::Receipt;
+use crate::receipt::{EditReceipt, Receipt};
 use crate::redact::Redactor;
 use crate::round::{ModelCall, Round};
 use crate::story::Storyteller;
@@ -39,6 +40,7 @@ use crate::story::Storyteller;
 pub use self::agent::Answered;
 use self::driver::SessionDriver;
 use self::reading::keep_newest_state;
+use self::remember::RecalledWindow;
 use self::request::SessionRequest;
 pub use self::settings::SessionSettings;
 
@@ -363,6 +365,11 @@ impl Session {
         self.settings.summarisers = summarisers;
     }
 
+    /// Sets the room for earlier messages that are brought back, in percent of the budget; 0 for none.
+    pub fn set_recall(&mut self, percent: u64) {
+        self.settings.recall_percent = percent;
+    }
+
     /// Sets the meter, for a session that goes to another model.
     pub fn set_meter(&mut self, meter: Arc<dyn Meter>) {
         self.weighed = None;
@@ -389,6 +396,9 @@ impl Session {
     }
 
     /// The window for a new message of the user; a batch is committed if it does not fit otherwise.
+    ///
+    /// Earlier messages that it leaves out and that matter for the new one stand before that one as quotes, where there is
+    /// room; see [`SessionSettings::recall_percent`].
     pub fn window(
         &mut self,
         message: &str,
@@ -398,15 +408,15 @@ impl Session {
         self.catch_up()?;
         self.hear_story(Duration::ZERO)?;
         self.fold_portions(prompt, now_ms)?;
-        let message = Some(message).filter(|message| !message.is_empty());
-        self.make_window(message, prompt, self.settings.plan, CommitWhen::At(now_ms))
+        let said = Some(message).filter(|message| !message.is_empty());
+        self.make_window(said, prompt, self.settings.plan, CommitWhen::At(now_ms))
     }
 
     /// The window that [`Session::window`] would make; nothing is committed.
     pub fn preview(&mut self, message: &str, prompt: &Prompt) -> Result<Window, SessionError> {
         self.catch_up()?;
-        let message = Some(message).filter(|message| !message.is_empty());
-        self.make_window(message, prompt, self.settings.plan, CommitWhen::Never)
+        let said = Some(message).filter(|message| !message.is_empty());
+        self.make_window(said, prompt, self.settings.plan, CommitWhen::Never)
     }
 
     /// Plans, commits and writes a window.
@@ -437,7 +447,7 @@ impl Session {
         let room = prompt.budget.unwrap_or(self.settings.budget);
         let request = SessionRequest::of(self, message, prompt);
         let mut slack = Tokens::ZERO;
-        let (digest, plan, window) = loop {
+        let (digest, mut plan, window) = loop {
             let digest = self.digest();
             let plan = self.plan(&request, prompt, settings, slack, &digest);
             // If the summary would lose facts, a few more verbatim rounds are better as long as they fit.
@@ -461,17 +471,34 @@ impl Session {
             slack += window.tokens - room;
         };
         let window = Window { shortfall: window.tokens.saturating_sub(room), ..window };
+        let recalled = match message {
+            Some(message) => self.recalled(message, prompt, &request, &plan.batch, &window)?,
+            None => None,
+        };
+        if let (true, Some(RecalledWindow { window, batch })) = (plan.is_noop(), &recalled) {
+            let CommitWhen::At(now_ms) = commit else { return Ok(Some(window.clone())) };
+            let is_committed = self.commit_recalled(batch.clone(), window.tokens, room, now_ms)?;
+            return Ok(is_committed.then(|| window.clone()));
+        }
         let now_ms = match commit {
             _ if plan.is_noop() => return Ok(Some(window)),
+            CommitWhen::Never if recalled.is_some() => return Ok(recalled.map(|made| made.window)),
             CommitWhen::Never => return Ok(Some(window)),
             // A round that no summariser could describe stays verbatim: over budget is better than lost.
             CommitWhen::IfSummarised(_) if digest.account().is_none() => return Ok(Some(window)),
             CommitWhen::At(now_ms) | CommitWhen::IfSummarised(now_ms) => now_ms,
         };
-        let receipt = Receipt {
+        let mut receipt = Receipt {
             policy: Some(settings.policy.name().to_owned()),
             ..Receipt::of_plan(&request.path(), &plan, room)
         };
+        let mut window = window;
+        if let Some(recalled) = recalled {
+            // One step undoes both.
+            receipt.edits.push(EditReceipt::recalled(recalled.batch.head));
+            plan.batch.edits.extend(recalled.batch.edits);
+            window = recalled.window;
+        }
         let is_committed = self.commit(&plan, &digest, receipt, now_ms)?;
         Ok(is_committed.then_some(window))
     }

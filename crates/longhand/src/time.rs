@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
+use longhand_recall::Day;
 
 /// The time zone of this machine, read from its file: to find it by its name, all zones there are would be listed, which
 /// takes longer than most commands.
@@ -37,6 +38,18 @@ fn in_zone(text: &str, zone: TimeZone) -> Option<Timestamp> {
     Some(zoned.timestamp())
 }
 
+/// Reads a time in any of some forms: as [`parse`] does, or `1:56 pm on 8 May, 2023`; in UTC.
+pub(crate) fn parse_any(text: &str) -> Option<i64> {
+    const FORMS: [&str; 3] = ["%I:%M %p on %d %B, %Y", "%d %B %Y", "%B %d, %Y"];
+    let text = text.trim();
+    parse(text).or_else(|| {
+        let parsed = FORMS.iter().find_map(|form| jiff::fmt::strtime::parse(form, text).ok())?;
+        let date = parsed.to_date().ok()?;
+        let time = parsed.to_time().unwrap_or_default();
+        Some(date.to_datetime(time).to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond())
+    })
+}
+
 /// Writes milliseconds since 1970 as `2026-11-15T19:29:00.000Z`.
 pub fn format(at_ms: i64) -> String {
     timestamp(at_ms).strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
@@ -45,6 +58,12 @@ pub fn format(at_ms: i64) -> String {
 /// Writes milliseconds since 1970 as `2026-11-15 20:29`, in the time zone of this machine.
 pub fn format_local(at_ms: i64) -> String {
     timestamp(at_ms).to_zoned(LOCAL.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+/// The day of a time, in UTC.
+pub(crate) fn day(at_ms: i64) -> Day {
+    let date = timestamp(at_ms).to_zoned(TimeZone::UTC).date();
+    Day { year: date.year(), month: date.month(), day: date.day() }
 }
 
 /// The time, or the first or last one that has a date.

@@ -72,7 +72,7 @@ pub async fn ranked<S: Storage + ?Sized>(
 }
 
 /// Asks the vocabulary what the words of a query may mean.
-async fn ranker<S: Storage + ?Sized>(
+pub(super) async fn ranker<S: Storage + ?Sized>(
     storage: &S,
     within: &SearchScope,
     question: Question,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
 
-use super::{ArchiveArgs, amount};
+use super::{ArchiveArgs, ProxyRecallArgs, amount};
 
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -38,6 +38,8 @@ pub(crate) struct RunArgs {
     /// How far that tool reaches
     #[arg(long, value_enum, value_name = "SCOPE", default_value_t = RecallChoice::Session)]
     pub(crate) recall_scope: RecallChoice,
+    #[command(flatten)]
+    pub(crate) brought_back: ProxyRecallArgs,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Print nothing at the end

@@ -24,6 +24,9 @@ use crate::request::window::RequestWindow;
 /// How long a plan waits for another plan of the same session.
 const TURN_TIME_MAX: Duration = Duration::from_millis(100);
 
+/// How long it may take to find what comes back unasked: a request does not wait for more.
+const RECALL_TIME_MAX: Duration = Duration::from_millis(500);
+
 /// Makes the windows of requests.
 pub(crate) struct Windows {
     maker: WindowMaker,
@@ -31,6 +34,8 @@ pub(crate) struct Windows {
     knowledge: Arc<ModelKnowledge>,
     metrics: Arc<Metrics>,
     redaction: Redaction,
+    /// The room for what is brought back unasked, in percent of the limit.
+    recall_percent: u64,
 }
 
 impl Windows {
@@ -55,6 +60,7 @@ impl Windows {
             knowledge: Arc::clone(knowledge),
             metrics: Arc::clone(metrics),
             redaction: redaction.clone(),
+            recall_percent: settings.recall_percent,
         }
     }
 
@@ -72,6 +78,19 @@ impl Windows {
         limit: Tokens,
         fits: bool,
     ) -> Result<RequestWindow, WindowError> {
+        // A new batch would have a history sent once more that the provider holds.
+        let percent = if source.history.is_none() { self.recall_percent } else { 0 };
+        self.window_with(source, limit, fits, WindowLimits::recall_of(limit, percent)).await
+    }
+
+    /// The same, with so much room for what is brought back unasked.
+    async fn window_with(
+        &self,
+        source: &RequestSource,
+        limit: Tokens,
+        fits: bool,
+        recall: Tokens,
+    ) -> Result<RequestWindow, WindowError> {
         let RequestSource { window, admitted, workers, .. } = source;
         let _turn = timeout(TURN_TIME_MAX, admitted.session().turn()).await;
         let (owner, model) = (admitted.caller.owner(), source.model());
@@ -79,10 +98,16 @@ impl Windows {
             tokens: limit,
             prices: self.knowledge.cache_prices(model),
             cache_reach_percent: self.knowledge.cache_reach.percent(owner, model),
+            recall,
         };
-        let made = self.maker.window(&*admitted.store, workers, window, limits, fits).await?;
+        let store = &*admitted.store;
+        let mut made = self.maker.fitted(store, workers, window, limits, fits).await?;
         if let Some(planned) = &made.planned {
             self.count(planned);
+        }
+        let remembered = self.maker.remembered(store, window, limits, &made);
+        if let Ok(Some(batch)) = timeout(RECALL_TIME_MAX, remembered).await.unwrap_or(Ok(None)) {
+            made = self.maker.with_remembered(store, workers, window, limits, made, batch).await?;
         }
         Ok(RequestWindow::of(source, made))
     }
@@ -124,7 +149,7 @@ impl Windows {
         limit: Tokens,
         tokens: Tokens,
     ) -> Option<RequestWindow> {
-        let window = self.window(source, limit, false).await.ok()?;
+        let window = self.window_with(source, limit, false, Tokens::ZERO).await.ok()?;
         let is_smaller = window.body.is_some() && window.after.is_some_and(|after| after < tokens);
         is_smaller.then_some(window)
     }

@@ -50,6 +50,7 @@ async fn check(name: &str, steps: Vec<Step>, limit: u64) -> usize {
         let stage = Stage::with(answers, |settings| {
             settings.archive = Arc::clone(&archive);
             settings.budget = Some(Tokens(limit));
+            settings.recall_percent = SessionSettings::RECALL_PERCENT;
             settings.owner = Some(Owner::LOCAL);
         })
         .await;

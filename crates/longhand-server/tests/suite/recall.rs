@@ -672,3 +672,50 @@ async fn a_request_that_forces_a_tool_or_has_none_stays_as_it_is() {
         }
     }
 }
+
+/// A conversation about harbours that does not fit, and a question about its beginning.
+fn harbours(question: &str) -> String {
+    let mut messages = vec![
+        json!({"role": "user", "content": "Which harbours are there?"}),
+        json!({"role": "assistant", "content": format!(
+            "{} The harbour of Orchidtown is called Heronport. {}",
+            longhand_testkit::filler::words(60, 1), longhand_testkit::filler::words(60, 2),
+        )}),
+    ];
+    for number in 3..60 {
+        let answer = longhand_testkit::filler::words(90, number);
+        messages.push(json!({"role": "user", "content": "Go on."}));
+        messages.push(json!({"role": "assistant", "content": answer}));
+    }
+    messages.push(json!({"role": "user", "content": question}));
+    json!({"model": "m", "messages": messages}).to_string()
+}
+
+#[tokio::test]
+async fn what_a_user_asks_about_comes_back_unasked() {
+    const QUOTES: &str = "[longhand recall: earlier messages";
+    let question = "What is the harbour of Orchidtown called?";
+    for percent in [0, 20] {
+        let (_folder, archive) = sqlite();
+        let answers = [ScriptStep::Answer("ok".into()), ScriptStep::Answer("ok".into())];
+        let stage = Stage::with(answers, |settings| {
+            settings.archive = archive;
+            settings.budget = Some(BUDGET);
+            settings.recall_percent = percent;
+        })
+        .await;
+        let short = r#"{"model":"m","messages":[{"role":"user","content":"Hello, harbour."}]}"#;
+        stage.post("/v1/chat/completions", short).await.text().await.unwrap();
+        stage.post("/v1/chat/completions", &harbours(question)).await.text().await.unwrap();
+        let sent = stage.sent();
+        assert_eq!(sent[0], short);
+        let window: Value = serde_json::from_str(&sent[1]).unwrap();
+        let shown = window["messages"].as_array().unwrap();
+        let [.., before, asked] = &shown[..] else { panic!("{window}") };
+        assert_eq!(asked["content"], question);
+        let quotes = before["content"].as_str().unwrap();
+        let has_quotes = quotes.starts_with(QUOTES) && quotes.contains("called Heronport.");
+        assert_eq!(has_quotes, percent > 0, "{quotes}");
+        assert!(tokens("/v1/chat/completions", &sent[1]) <= BUDGET);
+    }
+}

@@ -426,9 +426,14 @@ fn text_of(entry: &Entry) -> String {
 
 /// What leads to entries of a session: `7f3a9c02b1d4:12`, or `7f3a9c02b1d4:12-15`.
 pub(super) fn entry_handle(id: &str, entries: Range<u64>) -> String {
-    let id = id.get(..HANDLE_DIGITS).unwrap_or(id);
+    let id = short_id(id);
     let Range { start, end } = entries;
     if end == start + 1 { format!("{id}:{start}") } else { format!("{id}:{start}-{}", end - 1) }
+}
+
+/// As much of a session's id as handles have.
+pub(crate) fn short_id(id: &str) -> &str {
+    id.get(..HANDLE_DIGITS).unwrap_or(id)
 }
 
 /// Whether a folder is the one that is wanted, is inside of it, or has that name.

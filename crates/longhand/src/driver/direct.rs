@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::live_session::LiveSession;
 use super::lock;
 use super::pending_write::{PendingWrite, SessionWrite, WriteOutcome, WriteStep};
-use super::sink::{Sink, Ticket};
+use super::sink::{Settling, Sink, Ticket};
 
 /// Takes the writes of one session, which are made when they are flushed.
 pub struct Direct {
@@ -151,6 +151,10 @@ impl Sink for Direct {
     }
 
     fn hurry(&self) {}
+
+    fn settled<'s>(&'s self, session: &'s Arc<LiveSession>) -> Settling<'s> {
+        Box::pin(self.flush(session))
+    }
 }
 
 /// Tells whoever has the ticket of a write; few keep theirs.

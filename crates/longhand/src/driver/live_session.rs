@@ -109,6 +109,13 @@ impl LiveSession {
         self.lock().state.log().is_empty()
     }
 
+    /// Whether its newest batch was undone, as far as that is known: then no more is edited than necessary.
+    pub fn is_undone(&self) -> bool {
+        let memory = self.lock();
+        let log = memory.state.log();
+        !log.is_empty() && !log.is_live(log.len())
+    }
+
     /// Whether the archive must be asked before it is used.
     pub fn is_doubted(&self) -> bool {
         self.doubts.load(Ordering::Relaxed) != self.settled.load(Ordering::Relaxed)

@@ -13,6 +13,7 @@ use super::live_batch::LiveBatch;
 use super::lock;
 use super::plan::{LiveEdits, Planner, Review, WindowLimits};
 use super::regret::first_new;
+use super::remember::{NewWords, RecallRoom};
 use super::sink::Sink;
 use super::source::{CountedRequest, Purpose, WindowSource};
 use super::window::{MadeWindow, PlannedEdits};
@@ -68,10 +69,27 @@ pub struct WindowMaker {
 }
 
 impl WindowMaker {
-    /// The window within a limit: with the live edits as long as that fits, then with a new batch.
+    /// The window within a limit: with the live edits as long as that fits, then with a new batch. Earlier messages
+    /// that it leaves out and that matter for what the user says now come back, where there is room.
     ///
     /// If the request `fits` for certain, it is not counted unless there are live edits.
     pub async fn window(
+        &self,
+        sink: &dyn Sink,
+        workers: &impl Computing,
+        source: &Arc<WindowSource>,
+        limits: WindowLimits,
+        fits: bool,
+    ) -> Result<MadeWindow, WindowError> {
+        let window = self.fitted(sink, workers, source, limits, fits).await?;
+        match self.remembered(sink, source, limits, &window).await? {
+            Some(batch) => self.with_remembered(sink, workers, source, limits, window, batch).await,
+            None => Ok(window),
+        }
+    }
+
+    /// The same, and nothing comes back.
+    pub async fn fitted(
         &self,
         sink: &dyn Sink,
         workers: &impl Computing,
@@ -178,6 +196,74 @@ impl WindowMaker {
         let live = commit(sink, source, BatchCommit { after: shown.batch, batch, receipt, aside });
         live.count(source.model(), plan.tokens().saturating_sub(source.beyond(&live)));
         Some(live)
+    }
+
+    /// What brings earlier messages back into a window that was made for a request; `None` if there are none, or no room.
+    ///
+    /// It only reads, and may be given up.
+    pub async fn remembered(
+        &self,
+        sink: &dyn Sink,
+        source: &Arc<WindowSource>,
+        limits: WindowLimits,
+        window: &MadeWindow,
+    ) -> Result<Option<Batch>, WindowError> {
+        let session = &source.placed.session;
+        let is_asked = limits.recall > Tokens::ZERO && window.edits > 0;
+        let fits = window.shortfall == Tokens::ZERO;
+        let may_grow = fits && source.purpose == Purpose::Turn && source.has_handles;
+        let Some(text) = window.text.as_deref().filter(|_| is_asked) else { return Ok(None) };
+        let words = NewWords::of(&source.conversation().path());
+        let Some(words) = words.filter(|_| may_grow && !session.is_undone()) else {
+            return Ok(None);
+        };
+        sink.settled(session).await?;
+        // The size that is known may be one that was planned; after a restart it is counted.
+        let tokens = source.weigh(text)?;
+        let edits = live_edits(sink, source).await?;
+        if edits.newest_number() != window.batch {
+            return Ok(None);
+        }
+        let room = RecallRoom { share: limits.recall, free: limits.tokens.saturating_sub(tokens) };
+        let (live, meter) = (edits.batches(), &*source.meter);
+        match words.remembered(sink.archive(), session.id, live, meter, room).await {
+            Err(error) => Ok(sink.go_on_without(error).map(|()| None)?),
+            remembered => Ok(remembered?),
+        }
+    }
+
+    /// The window with what was remembered, if that fits; the batch is written like any other.
+    pub async fn with_remembered(
+        &self,
+        sink: &dyn Sink,
+        workers: &impl Computing,
+        source: &Arc<WindowSource>,
+        limits: WindowLimits,
+        window: MadeWindow,
+        batch: Batch,
+    ) -> Result<MadeWindow, WindowError> {
+        let edits = live_edits(sink, source).await?;
+        let after = edits.newest_number();
+        if after != window.batch {
+            return Ok(window);
+        }
+        let (shown, request) = (batch.clone(), Arc::clone(source));
+        let made =
+            workers.compute(move || edits.window_with(&*request, shown, limits.tokens)).await?;
+        if made.shortfall > Tokens::ZERO {
+            return Ok(window);
+        }
+        let receipt = Receipt {
+            tokens_before: window.after.map(|tokens| tokens.0),
+            ..Receipt::of(ReceiptCause::Recall, Some(limits.tokens))
+        };
+        let live = commit(sink, source, BatchCommit { after, batch, receipt, aside: false });
+        Ok(MadeWindow {
+            batch: live.number,
+            before: window.before,
+            planned: window.planned,
+            ..made
+        })
     }
 
     /// Has a text follow the request, in this window and in those that come; `already` is said instead if it stands there.

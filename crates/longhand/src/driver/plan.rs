@@ -34,6 +34,22 @@ pub struct WindowLimits {
     pub prices: CachePrices,
     /// How much of a prefix comes from that cache, in percent.
     pub cache_reach_percent: u64,
+    /// The room for earlier messages that are brought back for new ones, for all that are in view together.
+    pub recall: Tokens,
+}
+
+/// Quotes in less room than this tell little: of a small budget they may take more, up to a quarter.
+const RECALL_MIN: Tokens = Tokens(600);
+
+impl WindowLimits {
+    /// The room for what is brought back, in percent of the most tokens; 0 for none.
+    pub fn recall_of(tokens: Tokens, percent: u64) -> Tokens {
+        if percent == 0 {
+            return Tokens::ZERO;
+        }
+        let share = Tokens(tokens.0 / 100 * percent.min(100));
+        share.max(RECALL_MIN.min(Tokens(tokens.0 / 4)))
+    }
 }
 
 /// The batches that hold for the path of a request, oldest first.
@@ -105,6 +121,25 @@ impl LiveEdits {
         let mut window = MadeWindow::edited(source, &self.batches, text, tokens, limit);
         window.batch = newest.number;
         Ok(window)
+    }
+
+    /// The batches, oldest first.
+    pub(crate) fn batches(&self) -> &[Batch] {
+        &self.batches
+    }
+
+    /// The window with these edits and a batch that is not in the log yet.
+    pub(crate) fn window_with(
+        &self,
+        source: &dyn CountedRequest,
+        batch: Batch,
+        limit: Tokens,
+    ) -> Result<MadeWindow, DialectError> {
+        let mut batches = self.batches.clone();
+        batches.push(batch);
+        let text = source.sent().apply(&batches);
+        let tokens = source.weigh(&text)?;
+        Ok(MadeWindow::edited(source, &batches, text, tokens, limit))
     }
 
     /// The window with these edits and those of a new plan.

@@ -1,9 +1,16 @@
 //! Where the writes of sessions go.
 
+use std::pin::Pin;
+use std::sync::Arc;
+
 use longhand_archive::{Archive, ArchiveError, SessionId};
 use tokio::sync::oneshot;
 
+use super::live_session::LiveSession;
 use super::pending_write::PendingWrite;
+
+/// Waits for writes.
+pub type Settling<'s> = Pin<Box<dyn Future<Output = Result<(), ArchiveError>> + Send + 's>>;
 
 /// Tells whether a write is durable. One that is not may be later.
 pub type Ticket = oneshot::Receiver<bool>;
@@ -28,4 +35,8 @@ pub trait Sink: Send + Sync {
 
     /// Has everything written at once: somebody waits.
     fn hurry(&self);
+
+    /// Waits until the archive has what was given for a session, so that what is looked up there does not depend on how
+    /// fast it writes.
+    fn settled<'s>(&'s self, session: &'s Arc<LiveSession>) -> Settling<'s>;
 }

@@ -110,7 +110,8 @@ impl<'m> Maker<'m> {
             low_water_percent: settings.low_water_percent,
         };
         let (prices, cache_reach_percent) = (settings.prices(), 100);
-        let limits = WindowLimits { tokens: limit, prices, cache_reach_percent };
+        let recall = Tokens::ZERO;
+        let limits = WindowLimits { tokens: limit, prices, cache_reach_percent, recall };
         let digest = Summarised::new(
             settings.summarisers.clone(),
             Arc::clone(&settings.meter),

@@ -69,6 +69,7 @@ impl SessionDriver {
             tokens: settings.budget,
             prices: settings.prices.unwrap_or_default(),
             cache_reach_percent: 100,
+            recall: settings.recall(settings.budget),
         };
         let unplaced = self.read(text, settings.redactor.as_deref())?;
         if unplaced.chained.chain.said().next().is_none() {

@@ -41,7 +41,7 @@ impl Session {
     }
 
     /// The entry after which nothing is seen; `None` for the newest.
-    fn last(&self) -> Option<Seq> {
+    pub(super) fn last(&self) -> Option<Seq> {
         match self.place {
             After::Newest => None,
             After::Entry(last) => last,
@@ -95,9 +95,9 @@ impl Session {
 
     /// Takes note of how much the session has.
     pub(super) fn read_counts(&mut self) {
+        self.is_undone = self.driver.live.is_undone();
         let memory = self.driver.live.lock();
-        let (tree, log) = (memory.state.tree(), memory.state.log());
-        self.is_undone = !log.is_empty() && !log.is_live(log.len());
+        let tree = memory.state.tree();
         self.entries = tree.len();
         let newest = tree.newest().and_then(|newest| memory.state.round(newest).ok());
         self.rounds = newest.map_or(0, |round| round + 1);

@@ -8,6 +8,7 @@ use longhand_meter::{ImageRule, MeterSpec};
 use longhand_summary::{Extractive, Summariser};
 
 use super::SessionError;
+use crate::driver::WindowLimits;
 use crate::redact::Redactor;
 
 /// Settings of a session.
@@ -19,6 +20,9 @@ pub struct SessionSettings {
     ///
     /// A provider bills what it has seen before at a fraction, so a window is changed seldom and deeply.
     pub low_water_percent: u64,
+    /// The room for earlier messages that are brought back for new ones, in percent of the budget, for all that are in
+    /// view together; 0 for none. Nothing is brought back while nothing is left out, or while there is no room for it.
+    pub recall_percent: u64,
     /// What the model's tokens cost, if that is known: a window is brought down before it is full where
     /// that is cheaper.
     pub prices: Option<CachePrices>,
@@ -35,12 +39,16 @@ pub struct SessionSettings {
 }
 
 impl SessionSettings {
+    /// The usual [`Self::recall_percent`].
+    pub const RECALL_PERCENT: u64 = 10;
+
     /// The defaults: a budget of 24,000 tokens as o200k counts them, the policy `auto`, the built-in summariser.
     pub fn new() -> Result<Self, SessionError> {
         let meter = MeterSpec::O200k.open(ImageRule::OpenAiDearer)?;
         Ok(Self {
             budget: Tokens(24_000),
             low_water_percent: 30,
+            recall_percent: Self::RECALL_PERCENT,
             prices: None,
             plan: longhand_core::PlanSettings::default(),
             summarisers: vec![Arc::new(Extractive)],
@@ -55,6 +63,11 @@ impl SessionSettings {
     pub fn rolling(mut self, rolling: Rolling) -> Self {
         self.plan.policy = Policy::Rolling(rolling);
         self
+    }
+
+    /// The room for what is brought back, of a budget.
+    pub(super) fn recall(&self, budget: Tokens) -> Tokens {
+        WindowLimits::recall_of(budget, self.recall_percent)
     }
 
     pub(super) fn is_rolling(&self) -> bool {

@@ -113,7 +113,7 @@ fn what_matters_survives_a_thousand_folds_by_an_unreliable_summariser() {
     }
     assert_eq!(archive.head(session.id()).unwrap().unwrap().rounds, number as u64 + 1);
     let live = archive.live(session.id(), None).unwrap();
-    let fold = live.last().unwrap().batch.fold().unwrap();
+    let fold = live.iter().rev().find_map(|live| live.batch.fold()).unwrap();
     let scope = Scope::Session(session.id());
     let recalled = recall::open(&*archive, &scope, fold.handle()).unwrap().unwrap();
     let entries = archive.entries(session.id(), 0..u64::MAX).unwrap();

@@ -9,6 +9,7 @@ mod drivers;
 mod examples;
 mod fold;
 mod golden;
+mod memory;
 mod regret;
 mod replay;
 mod size;

@@ -57,7 +57,7 @@ fn every_handle_in_a_window_of_long_results_opens() {
         let receipt: Value = serde_json::from_str(&batch.receipt).unwrap();
         let edits = receipt["edits"].as_array().unwrap();
         assert_eq!(edits.len(), batch.batch.edits.len());
-        let reasons = ["old result", "old steps", "old prose"];
+        let reasons = ["old result", "old steps", "old prose", "recalled"];
         let has_reason = |edit: &Value| reasons.contains(&edit["why"].as_str().unwrap());
         assert!(edits.iter().all(has_reason), "{receipt}");
     }

@@ -1,0 +1,107 @@
+//! What a user said once and means for good: orders and preferences.
+
+use longhand_core::Role;
+use longhand_core::anchor::{Saying, sentences, statements};
+
+/// Words that such sentences have, to look for them.
+pub const STANDING_WORDS: &str = "always never prefer must whenever avoid remember from now on don't rather immer nie \
+lieber 总是 永远 以后 记住 喜欢 常に 必ず 今後";
+
+/// How sentences begin that tell a preference or what to do each time, or what they have in the middle.
+const PHRASES: &[&str] = &[
+    "i prefer",
+    "i'd prefer",
+    "i would prefer",
+    "my preference",
+    "i'd rather",
+    "i would rather",
+    "i like it when",
+    "i don't like",
+    "i do not like",
+    "i'd like you to",
+    "i want you to",
+    "whenever i",
+    "when i ask",
+    "if i ask",
+    "every time",
+    "each time i",
+    "in the future",
+    "remember that",
+    "remember to",
+    "keep in mind",
+    "please avoid",
+    "avoid using",
+    "immer wenn",
+    "ab jetzt",
+    "ich bevorzuge",
+    "mir ist lieber",
+    "总是",
+    "永远",
+    "以后",
+    "从现在起",
+    "请记住",
+    "我喜欢",
+    "我更喜欢",
+    "不要再",
+    "常に",
+    "必ず",
+    "今後",
+    "これから",
+    "覚えておいて",
+    "の方が好き",
+];
+/// A longer sentence is a text that was pasted.
+const BYTES_MAX: usize = 400;
+/// Of a long message, so much is looked through: orders stand at its start.
+const LOOKED_AT_BYTES: usize = 8 << 10;
+
+/// The sentences of a user's message that hold on, in order.
+pub fn standing(text: &str) -> Vec<&str> {
+    let text = longhand_core::cut::head(text, LOOKED_AT_BYTES);
+    let ruled = statements(text, Role::User);
+    let ruled: Vec<&str> = ruled
+        .filter(|statement| statement.saying == Saying::Rules)
+        .map(|statement| statement.text)
+        .collect();
+    let said = sentences(text).map(|sentence| sentence.text);
+    said.filter(|text| text.len() <= BYTES_MAX)
+        .filter(|text| ruled.iter().any(|rule| rule.contains(text)) || is_preference(text))
+        .collect()
+}
+
+fn is_preference(sentence: &str) -> bool {
+    let low = sentence.to_lowercase().replace('’', "'");
+    let is_asked = low.trim_end().ends_with(['?', '？']);
+    let begins = |at: usize| low[..at].chars().next_back().is_none_or(|c| !is_latin(c));
+    !is_asked && PHRASES.iter().any(|phrase| low.match_indices(phrase).any(|(at, _)| begins(at)))
+}
+
+/// Whether words of a character's script have spaces between them.
+fn is_latin(c: char) -> bool {
+    c.is_ascii_alphanumeric()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_and_preferences_hold_on() {
+        for (text, expected) in [
+            (
+                "Thanks. Always give dates as 2026-11-18. What is next?",
+                vec!["Always give dates as 2026-11-18."],
+            ),
+            ("I prefer tea. It was never so late.", vec!["I prefer tea."]),
+            ("I’d rather have short answers", vec!["I’d rather have short answers"]),
+            ("Whenever I ask for code, add a test.", vec!["Whenever I ask for code, add a test."]),
+            ("Do I prefer tea?", vec![]),
+            ("请记住，我对花生过敏。明天见。", vec!["请记住，我对花生过敏。"]),
+            ("今後は敬語でお願いします。", vec!["今後は敬語でお願いします。"]),
+            ("The build is red.", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(standing(text), expected, "{text}");
+        }
+    }
+}
