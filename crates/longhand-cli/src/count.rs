@@ -109,6 +109,31 @@ impl CountedFile {
         messages + self.attributes + self.reply
     }
 
+    /// What the messages before the newest answer count for, and what its provider counted.
+    fn newest_usage(&self, scale: &Scale) -> Option<(Tokens, Tokens)> {
+        let usage = self.conversation.loaded()?.usage.last()?;
+        let before = self.messages[..usage.message].iter();
+        let counted: Tokens = before.map(|weights| weights.tokens(scale)).sum();
+        Some((counted + self.attributes + self.reply, Tokens(usage.input_tokens)))
+    }
+
+    fn session_json(&self, scale: &Scale) -> Option<Value> {
+        let loaded = self.conversation.loaded()?;
+        let mut session = json!({
+            "lines": loaded.lines,
+            "lines_off": loaded.lines_off,
+            "bytes_off": loaded.bytes_off,
+            "lines_unread": loaded.unread.len(),
+            "dangling": loaded.dangling,
+            "compactions": loaded.compactions,
+            "cleared": loaded.cleared,
+        });
+        if let Some((counted, reported)) = self.newest_usage(scale) {
+            session["newest_answer"] = json!({"counted": counted.0, "reported": reported.0});
+        }
+        Some(session)
+    }
+
     fn json(&self) -> Value {
         let scale = Scale::new(&*self.meter.meter);
         let messages = self.conversation.messages.iter().zip(&self.messages).enumerate();
@@ -128,6 +153,9 @@ impl CountedFile {
             "reply": self.reply.0,
             "bytes": self.conversation.bytes().len(),
         });
+        if let Some(session) = self.session_json(&scale) {
+            report["session"] = session;
+        }
         for (key, value) in ContextContent::of(self).json(self) {
             report[key] = value;
         }

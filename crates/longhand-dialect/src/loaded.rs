@@ -1,0 +1,103 @@
+//! What an agent loads of its session file, and what the file tells of it.
+
+use longhand_core::json::JsonNode;
+use longhand_core::{Message, Part, Role};
+
+/// What the model sees in the place of a result that its agent has cleared.
+pub(crate) const CLEARED: &str = "[Old tool result content cleared]";
+
+/// What an agent loads of its session file.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct LoadedSession {
+    /// How many lines of the file could be read.
+    pub lines: usize,
+    /// How many of them hold messages that are not loaded: branches that were left, what the agent compacted,
+    /// sub-agents.
+    pub lines_off: usize,
+    /// The bytes of these lines.
+    pub bytes_off: usize,
+    /// The lines that cannot be read, from 1.
+    pub unread: Vec<u32>,
+    /// How many lines name a parent that is not in the file.
+    pub dangling: usize,
+    /// How many compactions of the agent the file has.
+    pub compactions: usize,
+    /// How many tool results the agent has cleared.
+    pub cleared: usize,
+    /// What the provider counted for the first answer, with the messages before it.
+    pub opening: Option<Opening>,
+    /// What the provider counted for each answer that is loaded, oldest first.
+    pub usage: Vec<UsageReading>,
+    /// The lines that an edit leaves alone.
+    pub(crate) off: Vec<bool>,
+    /// Whether the messages stand in another order than the agent's, or within one line: then a window is written
+    /// behind all other lines.
+    pub(crate) has_own_order: bool,
+}
+
+/// The first answer of which the provider's count is known.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// The messages before it.
+    pub messages: Vec<Message>,
+    /// The tokens of its request: system prompt, tools and messages.
+    pub input_tokens: u64,
+}
+
+/// What a provider counted for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsageReading {
+    /// The index of the answer among the messages.
+    pub message: usize,
+    /// The tokens of its request.
+    pub input_tokens: u64,
+    /// The tokens of the answer.
+    pub output_tokens: u64,
+}
+
+impl LoadedSession {
+    /// Whether an edit leaves a line alone.
+    pub(crate) fn is_off(&self, element: usize) -> bool {
+        self.off.get(element).copied().unwrap_or(false)
+    }
+
+    /// Notes which lines of messages are not loaded.
+    pub(crate) fn set_off(&mut self, elements: &[JsonNode], off: Vec<bool>) {
+        let lines = || elements.iter().zip(&off).filter(|(_, off)| **off).map(|(line, _)| line);
+        self.lines = elements.len();
+        self.lines_off = lines().count();
+        self.bytes_off = lines().map(|line| line.value.span().len()).sum();
+        self.off = off;
+    }
+
+    /// Notes what the provider counted for an answer, if it counted something.
+    pub(crate) fn note_usage(&mut self, reading: UsageReading) {
+        if reading.input_tokens == 0 {
+            return;
+        }
+        match self.usage.last_mut() {
+            Some(last) if last.message == reading.message => *last = reading,
+            _ => self.usage.push(reading),
+        }
+    }
+}
+
+/// The index of the first message of the newest answer: providers send it in several items.
+pub(crate) fn first_of_answer(messages: &[Message]) -> usize {
+    let is_other = |message: &Message| message.role != Role::Assistant;
+    messages.iter().rposition(is_other).map_or(0, |last| last + 1)
+}
+
+/// Adds numeric fields of an object.
+pub(crate) fn sum_of(text: &str, node: &JsonNode, keys: &[&str]) -> u64 {
+    let number = |key: &&str| text[node.get(text, key)?.span()].parse::<u64>().ok();
+    keys.iter().filter_map(number).fold(0, u64::saturating_add)
+}
+
+/// Whether a part is a result that its agent has cleared.
+pub(crate) fn is_cleared(part: &Part) -> bool {
+    let Part::Result(result) = part else { return false };
+    let text = result.content.first().and_then(Part::text);
+    result.fixed && text.is_some_and(|text| text.decode() == CLEARED)
+}
