@@ -19,7 +19,7 @@ use crate::Reading;
 use crate::anthropic::blocks;
 use crate::chat::PlacedParts;
 use crate::conversation::{Builder, Conversation, Dialect, MessageLayout, PartSlot};
-use crate::loaded::{CLEARED, LoadedSession, Opening, UsageReading, sum_of};
+use crate::loaded::{CLEARED, LoadedSession, ModelAnswer, Opening, UsageReading, sum_of};
 use crate::source::RequestSource;
 
 pub(crate) fn read(source: RequestSource, reading: Reading) -> Conversation {
@@ -72,6 +72,7 @@ fn read_loaded(builder: &mut Builder, elements: &[JsonNode], all_side: bool) {
         elements: (0..elements.len()).filter(|at| is_here(&elements[*at])).collect(),
         boundaries: Vec::new(),
         cleared: rustc_hash::FxHashSet::default(),
+        changed: None,
         dangling: 0,
         has_own_order: false,
     });
@@ -99,12 +100,20 @@ fn read_loaded(builder: &mut Builder, elements: &[JsonNode], all_side: bool) {
     loaded.set_off(elements, off);
     path.boundaries.iter().for_each(|at| loaded.off[*at] = true);
     builder.model = None;
+    let mut since = Vec::new();
     for (message, layout) in builder.layout.iter().enumerate() {
-        let last = layout.elements.last().map(|element| &elements[*element]);
-        let Some(answer) = last.and_then(|line| answer_of(builder, line)) else { continue };
+        let Some(element) = layout.elements.last() else { continue };
+        let Some(answer) = answer_of(builder, &elements[*element]) else { continue };
         let Answer { model, input_tokens, output_tokens } = answer;
-        loaded.note_usage(UsageReading { message, input_tokens, output_tokens });
-        builder.model = model.or(builder.model.take());
+        let usage = UsageReading { message, input_tokens, output_tokens };
+        loaded.note_usage(usage);
+        builder.model = model.clone().or(builder.model.take());
+        if path.changed.is_none_or(|changed| changed < *element) && input_tokens > 0 {
+            since.push(ModelAnswer { model, usage });
+        }
+    }
+    if let Some(newer) = Opening::since_change_of_model(&builder.messages, &since) {
+        loaded.opening = Some(newer);
     }
     builder.loaded = Some(Box::new(loaded));
 }

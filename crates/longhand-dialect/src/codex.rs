@@ -92,6 +92,7 @@ pub(crate) fn read(source: RequestSource, reading: Reading) -> Conversation {
             }
             Some("compacted") if reading == Reading::AsLoaded => {
                 loaded.compactions += 1;
+                loaded.usage.clear();
                 let (messages, layout) = (builder.messages.clone(), builder.layout.clone());
                 compact(&mut builder, &payload, element);
                 compactions.push(Compacted { messages, layout, left: builder.messages.len() });
@@ -195,7 +196,8 @@ fn note_usage(builder: &Builder, payload: &JsonNode, loaded: &mut LoadedSession)
         input_tokens: sum_of(text, &usage, &["input_tokens"]),
         output_tokens: sum_of(text, &usage, &["output_tokens"]),
     };
-    if reading.input_tokens > 0 && loaded.opening.is_none() {
+    let is_first = !loaded.usage.iter().any(|earlier| earlier.input_tokens > 0);
+    if reading.input_tokens > 0 && is_first {
         let messages = builder.messages[..reading.message].to_vec();
         loaded.opening = Some(Opening { messages, input_tokens: reading.input_tokens });
     }

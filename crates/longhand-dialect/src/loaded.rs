@@ -25,7 +25,8 @@ pub struct LoadedSession {
     pub compactions: usize,
     /// How many tool results the agent has cleared.
     pub cleared: usize,
-    /// What the provider counted for the first answer, with the messages before it.
+    /// What the provider counted for the first answer since the agent last compacted, cleared results or changed its
+    /// model, with the messages before it; of the file's first answer if there is none since.
     pub opening: Option<Opening>,
     /// What the provider counted for each answer that is loaded, oldest first.
     pub usage: Vec<UsageReading>,
@@ -36,7 +37,7 @@ pub struct LoadedSession {
     pub(crate) has_own_order: bool,
 }
 
-/// The first answer of which the provider's count is known.
+/// An answer of which the provider's count is known.
 #[derive(Clone, Debug)]
 pub struct Opening {
     /// The messages before it.
@@ -80,6 +81,26 @@ impl LoadedSession {
             Some(last) if last.message == reading.message => *last = reading,
             _ => self.usage.push(reading),
         }
+    }
+}
+
+/// An answer with the model that gave it.
+pub(crate) struct ModelAnswer {
+    pub(crate) model: Option<String>,
+    pub(crate) usage: UsageReading,
+}
+
+impl Opening {
+    /// The first answer of the newest model: another one has another system prompt, and other tokens.
+    pub(crate) fn since_change_of_model(
+        messages: &[Message],
+        answers: &[ModelAnswer],
+    ) -> Option<Self> {
+        let counted = || answers.iter().rev().filter(|answer| answer.usage.input_tokens > 0);
+        let newest = &counted().next()?.model;
+        let first = counted().take_while(|answer| answer.model == *newest).last()?.usage;
+        let messages = messages.get(..first.message)?.to_vec();
+        Some(Self { messages, input_tokens: first.input_tokens })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::chat::PlacedParts;
 use crate::conversation::{Builder, Conversation, Dialect, MessageLayout, PartSlot};
 use crate::image::pixels;
 use crate::Reading;
-use crate::loaded::{LoadedSession, Opening, UsageReading, sum_of};
+use crate::loaded::{LoadedSession, ModelAnswer, Opening, UsageReading, sum_of};
 use crate::source::RequestSource;
 
 pub(crate) fn read(source: RequestSource, reading: Reading) -> Conversation {
@@ -56,12 +56,21 @@ fn read_loaded(builder: &mut Builder, elements: &[JsonNode], path: &[usize]) {
         read_line(builder, &elements[element], element);
     }
     let mut off: Vec<bool> = (0..elements.len()).map(|at| is(at, "message")).collect();
+    let mut since = Vec::new();
     for (message, layout) in builder.layout.iter().enumerate() {
         layout.elements.iter().for_each(|element| off[*element] = false);
         let answer = layout.elements.last().map(|element| answer_of(builder, &elements[*element]));
         let Some(Some((model, usage))) = answer else { continue };
-        loaded.note_usage(UsageReading { message, ..usage });
-        builder.model = model.or(builder.model.take());
+        let usage = UsageReading { message, ..usage };
+        loaded.note_usage(usage);
+        builder.model = model.clone().or(builder.model.take());
+        let last = layout.elements.last();
+        if compaction.is_none_or(|at| last.is_some_and(|last| *last > path[at])) {
+            since.push(ModelAnswer { model, usage });
+        }
+    }
+    if let Some(newer) = Opening::since_change_of_model(&builder.messages, &since) {
+        loaded.opening = Some(newer);
     }
     loaded.set_off(elements, off);
     builder.loaded = Some(Box::new(loaded));

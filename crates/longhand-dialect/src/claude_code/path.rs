@@ -15,6 +15,8 @@ pub(super) struct LoadedPath {
     pub(super) boundaries: Vec<usize>,
     /// The tool calls whose results the agent has cleared.
     pub(super) cleared: FxHashSet<String>,
+    /// The newest line at which the agent changed what it had sent before.
+    pub(super) changed: Option<usize>,
     /// How many lines of the conversation name a parent that is not there.
     pub(super) dangling: usize,
     /// Whether the order is not that of the file.
@@ -47,8 +49,10 @@ impl LoadedPath {
         let cleared = path.iter().flat_map(|at| lines.cleared(*at)).collect();
         let dangling = (0..nodes.len()).filter(|at| lines.is_dangling(*at)).count();
         let has_own_order = !path.is_sorted();
+        let clears = path.iter().copied().filter(|at| lines.has_subtype(*at, "microcompact_boundary"));
+        let changed = clears.chain(boundaries.last().copied()).max();
         let elements = lines.with_siblings(&path, all_side);
-        Some(Self { elements, boundaries, cleared, dangling, has_own_order })
+        Some(Self { elements, boundaries, cleared, changed, dangling, has_own_order })
     }
 }
 
