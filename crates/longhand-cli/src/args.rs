@@ -541,7 +541,7 @@ pub(crate) struct RmArgs {
     pub(crate) json: bool,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct InputArgs {
     /// The conversation: a request, a list of messages or a session file [default: standard input]
     pub(crate) file: Option<PathBuf>,

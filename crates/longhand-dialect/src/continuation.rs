@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use longhand_core::json::{self, JsonCursor, JsonNode, JsonValue};
+use longhand_core::json::{self, JsonCursor, JsonKind, JsonNode, JsonValue};
 use longhand_core::{Handle, Projection, Shown};
 
 use crate::Dialect;
@@ -33,6 +33,21 @@ impl Conversation {
         self.loaded.as_ref()?;
         let lines = Continuation::of(self, Some(file)).lines(window);
         Some(format!("{}\n", lines.join("\n")))
+    }
+
+    /// Takes back what the provider counted for an answer: it was for other messages. An agent takes the size of its
+    /// context from there, and would compact the shorter one at once.
+    pub(crate) fn void_usage(&self, splices: &mut Splices, element: usize) {
+        let source = self.bytes();
+        let object = |node: &JsonNode, key: &str| {
+            let value = node.get(source, key).filter(|value| value.kind == JsonKind::Object)?;
+            JsonCursor::at(source, value.span().start).node().ok()
+        };
+        let message = object(&node(self, element), "message");
+        let Some(usage) = message.and_then(|message| object(&message, "usage")) else { return };
+        for (_, value) in usage.fields.iter().filter(|(_, value)| value.kind == JsonKind::Number) {
+            splices.replace(value.span(), "0".to_owned());
+        }
     }
 
     /// Adds a window behind all lines of the file, where its agent finds it instead of them.
@@ -215,6 +230,7 @@ impl<'c> Continuation<'c> {
         if let Some(old) = old {
             self.renamed.insert(old, id);
         }
+        self.conversation.void_usage(splices, element);
         if self.conversation.dialect == Dialect::Pi {
             return;
         }
@@ -228,18 +244,14 @@ impl<'c> Continuation<'c> {
                 splices.replace(place.span(), name.clone());
             }
         }
-        if let Some(message) = get("message").filter(|value| value.kind == json::JsonKind::Object) {
+        if let Some(message) = get("message").filter(|value| value.kind == JsonKind::Object) {
             self.patch_message(splices, message);
         }
     }
 
-    /// An agent takes the size of its context from the newest answer, and would compact the new session at once. It
-    /// also gathers the lines of an answer by its id.
+    /// An agent gathers the lines of an answer by its id.
     fn patch_message(&self, splices: &mut Splices, message: JsonValue) {
         let message = self.object(message);
-        if let Some(usage) = message.get(self.source, "usage") {
-            splices.replace(usage.span(), r#"{"input_tokens":0,"output_tokens":0}"#.to_owned());
-        }
         if let (Some(id), None) = (message.get(self.source, "id"), self.file)
             && let Some(old) = id.str(self.source)
         {

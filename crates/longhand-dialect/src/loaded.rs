@@ -1,7 +1,10 @@
 //! What an agent loads of its session file, and what the file tells of it.
 
-use longhand_core::json::JsonNode;
+use longhand_core::json::{JsonCursor, JsonNode};
 use longhand_core::{Message, Part, Role};
+
+use crate::conversation::Conversation;
+use crate::session::node;
 
 /// What the model sees in the place of a result that its agent has cleared.
 pub(crate) const CLEARED: &str = "[Old tool result content cleared]";
@@ -108,6 +111,30 @@ impl Opening {
 pub(crate) fn first_of_answer(messages: &[Message]) -> usize {
     let is_other = |message: &Message| message.role != Role::Assistant;
     messages.iter().rposition(is_other).map_or(0, |last| last + 1)
+}
+
+impl Conversation {
+    /// The folder that a session file says it belongs to.
+    pub fn folder(&self) -> Option<String> {
+        let text = self.bytes();
+        let folder_of = |at: usize| {
+            let line = node(self, at);
+            let payload = || {
+                let payload = line.get(text, "payload")?;
+                JsonCursor::at(text, payload.span().start).node().ok()?.get(text, "cwd")
+            };
+            let folder = line.get(text, "cwd").or_else(payload)?.str(text)?.into_owned();
+            Some(folder).filter(|folder| !folder.is_empty())
+        };
+        (0..self.elements.len()).find_map(folder_of)
+    }
+
+    /// Takes what is not in the file from another conversation, so that both are counted alike.
+    pub fn opens_like(&mut self, other: &Self) {
+        if let (Some(loaded), Some(like)) = (&mut self.loaded, &other.loaded) {
+            loaded.opening.clone_from(&like.opening);
+        }
+    }
 }
 
 /// Adds numeric fields of an object.

@@ -29,6 +29,9 @@ impl Conversation {
         let mut splices = Splices::default();
         let mut gone = vec![false; self.elements.len()];
         self.write_changes(window, &mut splices, &mut gone);
+        if self.loaded.is_some() {
+            self.void_usages(window, &mut splices);
+        }
         if let Some((at, switch)) = self.bound.switch() {
             splices.insert(at, switch);
         }
@@ -79,6 +82,13 @@ impl Conversation {
             relink(&links, &mut splices, &gone, fold.map(|(block, at)| (block.handle, at)));
         }
         splices.apply(&self.source)
+    }
+
+    /// Takes back what the provider counted for answers after the first edit.
+    fn void_usages(&self, window: &Projection, splices: &mut Splices) {
+        let first = window.messages.iter().position(|shown| *shown != Shown::Unchanged);
+        let after = self.layout.iter().skip(first.unwrap_or(self.layout.len()));
+        after.flat_map(|layout| &layout.elements).for_each(|element| self.void_usage(splices, *element));
     }
 
     /// A user message of this format.
