@@ -112,7 +112,9 @@ pub(crate) fn read(source: RequestSource, reading: Reading) -> Conversation {
         }
     }
     if reading == Reading::AsLoaded {
-        loaded.has_own_order = !compactions.is_empty();
+        // Newer versions count the lines, so that none can be taken out.
+        let is_counted = elements.iter().any(|line| line.get(&text, "ordinal").is_some());
+        loaded.has_own_order = is_counted || !compactions.is_empty();
         for layout in &builder.layout {
             layout.elements.iter().for_each(|element| off[*element] = false);
         }

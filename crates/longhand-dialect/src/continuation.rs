@@ -289,13 +289,17 @@ impl<'c> Continuation<'c> {
         let newest = conversation.elements.len().checked_sub(1);
         let time = newest.and_then(|at| self.copied(at, "timestamp"));
         let time = self.file.map(|file| json::quote(&file.time)).or(time);
-        let head = time.map_or_else(String::new, |time| format!("\"timestamp\":{time},"));
+        let mut head = time.map_or_else(String::new, |time| format!("\"timestamp\":{time},"));
+        let mut lines = self.file.map_or_else(Vec::new, |file| self.codex_header(file));
+        if let Some(newest) = newest.and_then(|at| self.copied(at, "ordinal")?.parse::<u64>().ok()) {
+            let next = if self.file.is_some() { lines.len() as u64 } else { newest + 1 };
+            head.push_str(&format!("\"ordinal\":{next},"));
+        }
         let compacted = format!(
             r#"{{{head}"type":"compacted","payload":{{"message":{},"replacement_history":[{}]}}}}"#,
             json::quote(&summary),
             items.join(",")
         );
-        let mut lines = self.file.map_or_else(Vec::new, |file| self.codex_header(file));
         lines.push(compacted);
         lines
     }
@@ -344,7 +348,14 @@ impl<'c> Continuation<'c> {
                 splices.replace(place.span(), time);
             }
         }
-        let lines = [meta, context].into_iter().flatten();
+        let lines: Vec<JsonNode> = [meta, context].into_iter().flatten().collect();
+        // Newer versions count the lines.
+        for (at, line) in lines.iter().enumerate() {
+            if let Some(place) = line.get(self.source, "ordinal") {
+                splices.replace(place.span(), at.to_string());
+            }
+        }
+        let lines = lines.into_iter();
         lines.map(|line| splices.apply_within(self.source, line.value.span())).collect()
     }
 }
