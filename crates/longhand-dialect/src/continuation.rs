@@ -215,7 +215,9 @@ impl<'c> Continuation<'c> {
         };
         let get = |key: &str| line.get(self.source, key);
         let old = get(id_key).and_then(|value| value.str(self.source)).map(|id| id.into_owned());
-        let id = json::quote(&self.new_name(&old.clone().unwrap_or_else(|| element.to_string())));
+        // Two lines of a damaged file may have one name.
+        let id = format!("{} {element}", old.as_deref().unwrap_or_default());
+        let id = json::quote(&self.new_name(&id));
         let parent = std::mem::replace(&mut self.parent, id.clone());
         let mut added = String::new();
         for (key, value) in [(id_key, &id), (parent_key, &parent)] {

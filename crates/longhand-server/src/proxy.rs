@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper::body::{Body as _, Incoming};
+use hyper::header::UPGRADE;
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use longhand::time;
@@ -301,6 +302,10 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Re
     if destination == Destination::Status {
         return status::answer(shared, &parts).await;
     }
+    if is_web_socket(&parts.headers) {
+        let message = "Longhand answers no WebSockets; send the request by HTTP";
+        return refuse(log_line, provider, StatusCode::UPGRADE_REQUIRED, message);
+    }
     if is_busy {
         let message = "Longhand has too much to do";
         return refuse(log_line, provider, StatusCode::SERVICE_UNAVAILABLE, message);
@@ -320,6 +325,14 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Re
         _ if body.is_end_stream() => passage.pass(http::empty()).await,
         _ => passage.pass_stream(None, body).await,
     }
+}
+
+/// Whether a request would go on as a WebSocket. Clients that can do without go on by HTTP after the right refusal.
+fn is_web_socket(headers: &HeaderMap) -> bool {
+    let upgrade = headers.get(UPGRADE).and_then(|value| value.to_str().ok());
+    upgrade.is_some_and(|upgrade| {
+        upgrade.split(',').any(|name| name.trim().eq_ignore_ascii_case("websocket"))
+    })
 }
 
 /// Has a request checked by the guard of its path, which takes our keys out of it.

@@ -184,7 +184,14 @@ impl<'s> NamedLines<'s> {
 
     /// Adds what the walk misses where calls were parallel: the other lines of an answer, and their results.
     fn with_siblings(&self, path: &[usize], all_side: bool) -> Vec<usize> {
-        let is_here = |at: usize| all_side || !is_side(self.text, &self.nodes[at]);
+        // Of a line that is there twice, the last counts.
+        let is_doubled = |at: usize| {
+            let named = self.string(at, "uuid").and_then(|uuid| self.by_uuid.get(&uuid));
+            named.is_some_and(|named| *named != at)
+        };
+        let is_here = |at: usize| {
+            (all_side || !is_side(self.text, &self.nodes[at])) && !is_doubled(at)
+        };
         let mut answers: FxHashMap<Cow<str>, Vec<usize>> = FxHashMap::default();
         let mut results: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for at in (0..self.nodes.len()).filter(|at| is_here(*at) && speaks(self.text, &self.nodes[*at])) {
