@@ -16,7 +16,7 @@ use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
 pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
-pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs};
+pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs, RepairArgs};
 pub(crate) use self::mcp::{McpArgs, McpReach};
 pub(crate) use self::replay::ReplayArgs;
 #[cfg(target_os = "linux")]
@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Import a session from an export, a state file or an agent's session file
     Import(ImportArgs),
+    /// Find and mend the faults of an agent's session file
+    Repair(RepairArgs),
     /// Give a session another name
     Rename(RenameArgs),
     /// Remove a session for good

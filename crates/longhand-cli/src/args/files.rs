@@ -151,3 +151,25 @@ pub(crate) struct ExpandArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand repair claude@last --dry-run
+  longhand repair session.jsonl
+
+Mended are links to lines that are not there, links in a circle, lines that are there twice and a last line that is cut. The
+old file is kept as a copy.")]
+pub(crate) struct RepairArgs {
+    /// The session: a file, the agent's id for it or the beginning of that, or claude@last, codex@last or pi@last
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+    /// Only list the faults
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Refuse a file of more bytes than this (suffixes k, m and g)
+    #[arg(long, value_name = "BYTES", default_value = "256m", value_parser = amount)]
+    pub(crate) max_input: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use longhand::agent_files::{self, Agent, FindFileError};
+use longhand::agent_files::{self, Agent};
 use longhand::time;
 use longhand_core::{Batch, HandleOpener, Tokens, project};
 use longhand_dialect::{Conversation, Dialect, NewSessionFile};
 use longhand_meter::ModelFacts;
 
 use crate::names::quoted;
-use crate::{hinted, output, store};
+use crate::{hinted, output, session_file, store};
 
 /// The most tokens of a window that a default budget counts on: longer ones cost more, or are for some users only.
 const WINDOW_MAX: Tokens = Tokens(200_000);
@@ -44,19 +44,7 @@ pub(super) fn default_budget(conversation: &Conversation, fixed: Tokens) -> Toke
 impl ResumedSession {
     /// Finds a session by its file, its id, or as the newest of an agent.
     pub(super) fn find(name: &str) -> Result<Self> {
-        let path = Path::new(name);
-        if path.is_file() {
-            return Ok(Self { path: path.to_owned() });
-        }
-        let found = agent_files::find(name, |name| std::env::var(name).ok());
-        let file = found.map_err(|error| match error {
-            FindFileError::Unknown(_) => hinted(
-                error.to_string(),
-                "give a file, the agent's id for the session, or claude@last, codex@last or pi@last",
-            ),
-            error => error.into(),
-        })?;
-        Ok(Self { path: file.path })
+        Ok(Self { path: session_file::find(name)? })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -134,14 +122,7 @@ impl NewSession {
     /// Writes it. The old file is not touched, or kept as a copy.
     pub(super) fn write(&self, conversation: &Conversation) -> Result<()> {
         if self.replaces {
-            let now = std::fs::read(&self.old)
-                .with_context(|| format!("cannot read {}", self.old.display()))?;
-            if now != conversation.bytes().as_bytes() {
-                return Err(hinted(
-                    format!("{} has changed since it was read; nothing was written", self.old.display()),
-                    "end the agent that writes it, and try again",
-                ));
-            }
+            session_file::check_unchanged(&self.old, conversation.bytes())?;
             let copy = output::keep_copy(&self.old)?;
             output::say(&format!("the old session is kept as {}", copy.display()));
         }

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use longhand_core::{Part, Tokens};
-use longhand_dialect::{Conversation, Dialect, NewSessionFile, read, read_as_loaded};
+use longhand_dialect::{
+    Conversation, Dialect, FaultKind, NewSessionFile, mend, read, read_as_loaded,
+};
 use proptest::prelude::*;
 
 use super::common::{fold, render, shown};
@@ -451,4 +453,55 @@ fn parts_of_a_loaded_file_are_counted_as_they_are_shown() {
     let session = load(&lines.concat(), CLAUDE);
     assert!(matches!(session.messages[0].parts[0], Part::Text(_)));
     assert_eq!(session.model.as_deref(), Some("claude-opus-4-6"));
+}
+
+#[test]
+fn faults_are_mended_and_everything_else_stays() {
+    let lines = [
+        user("1", "", "go"),
+        answer("2", "gone", &text("a"), 1),
+        answer("2", "gone", &text("a"), 1),
+        user("3", "4", "b"),
+        user("4", "3", "c"),
+        "{\"type\":\n".to_owned(),
+        user("5", "4", "d"),
+        "{\"type\":\"us".to_owned(),
+    ];
+    let mended = mend(lines.concat()).unwrap();
+    let found: Vec<(u32, FaultKind)> =
+        mended.faults.iter().map(|fault| (fault.line, fault.kind)).collect();
+    assert_eq!(
+        found,
+        [
+            (2, FaultKind::Dangling),
+            (3, FaultKind::Doubled),
+            (4, FaultKind::Circle),
+            (6, FaultKind::Unreadable),
+            (8, FaultKind::Cut)
+        ]
+    );
+    let expected = [
+        user("1", "", "go"),
+        answer("2", "1", &text("a"), 1),
+        user("3", "", "b"),
+        user("4", "3", "c"),
+        "{\"type\":\n".to_owned(),
+        user("5", "4", "d"),
+    ];
+    assert_eq!(mended.text, expected.concat());
+}
+
+proptest! {
+    /// A mended file has no fault that can be mended, and a file without faults is not touched.
+    #[test]
+    fn a_file_is_mended_once(which in 0..3_usize, harms in prop::collection::vec(harm(), 0..5)) {
+        let (_, lines) = files()[which].clone();
+        let whole = lines.concat();
+        prop_assert_eq!(mend(whole.clone()).unwrap().text, whole);
+        if let Ok(mended) = mend(harmed(&lines, &harms)) {
+            let again = mend(mended.text.clone()).unwrap();
+            prop_assert_eq!(&again.text, &mended.text);
+            prop_assert!(again.faults.iter().all(|fault| !fault.kind.is_mended()));
+        }
+    }
 }
