@@ -57,7 +57,7 @@ pub use conversation::{Conversation, Dialect};
 pub use error::DialectError;
 pub use continuation::NewSessionFile;
 pub use history::{items_of, with_history};
-pub use loaded::{LoadedSession, Opening, UsageReading};
+pub use loaded::{AgentSummary, LoadedSession, Opening, UsageReading};
 pub use mend::{FaultKind, FileFault, MendedFile, mend};
 pub use options::{Options, ThinkingKept, without_options};
 pub use overflow::{Overflow, recognise, recognise_for};

@@ -3,6 +3,7 @@
 use longhand_core::json::{JsonCursor, JsonNode};
 use longhand_core::{Message, Part, Role};
 
+use crate::Dialect;
 use crate::conversation::Conversation;
 use crate::session::node;
 
@@ -134,6 +135,62 @@ impl Conversation {
         if let (Some(loaded), Some(like)) = (&mut self.loaded, &other.loaded) {
             loaded.opening.clone_from(&like.opening);
         }
+    }
+}
+
+/// What an agent wrote down of a conversation when it compacted it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentSummary {
+    /// The message that it stands before, by its index.
+    pub before: usize,
+    /// What it says.
+    pub text: String,
+    /// The line, as it stands in the file.
+    pub line: String,
+}
+
+impl Conversation {
+    /// What the agent wrote down when it compacted the conversation of a session file, oldest first.
+    pub fn agent_summaries(&self) -> Vec<AgentSummary> {
+        let mut found = Vec::new();
+        for at in 0..self.elements.len() {
+            let line = node(self, at);
+            let Some(text) = self.summary_of(&line).filter(|text| !text.trim().is_empty()) else {
+                continue;
+            };
+            let is_later = |message: &usize| {
+                self.layout[*message].elements.iter().min().is_some_and(|first| *first > at)
+            };
+            let before = (0..self.layout.len()).find(is_later).unwrap_or(self.layout.len());
+            let line = self.bytes()[line.value.span()].to_owned();
+            found.push(AgentSummary { before, text, line });
+        }
+        found
+    }
+
+    fn summary_of(&self, line: &JsonNode) -> Option<String> {
+        let text = self.bytes();
+        let object = |key: &str| {
+            JsonCursor::at(text, line.get(text, key)?.span().start).node().ok()
+        };
+        let is = |kind: &str| line.get(text, "type").is_some_and(|value| value.is(text, kind));
+        let value = match self.dialect {
+            Dialect::ClaudeCode => {
+                let is_summary = line.get(text, "isCompactSummary")?;
+                (&text[is_summary.span()] == "true").then_some(())?;
+                object("message")?.get(text, "content")?
+            }
+            Dialect::Codex if is("compacted") => object("payload")?.get(text, "message")?,
+            Dialect::Pi if is("compaction") => line.get(text, "summary")?,
+            _ => return None,
+        };
+        if let Some(words) = value.str(text) {
+            return Some(words.into_owned());
+        }
+        let node = JsonNode { fields: vec![(value, value)], ..JsonNode::default() };
+        let strings = node.strings(text).into_iter().filter_map(|value| value.str(text));
+        let words = strings.filter(|words| words != "text");
+        Some(words.collect::<Vec<_>>().join("\n"))
     }
 }
 

@@ -37,6 +37,7 @@ mod expand;
 mod export;
 mod forks;
 mod import;
+mod import_files;
 mod inspect;
 mod kin;
 mod list;
@@ -56,6 +57,7 @@ pub use self::error::{AppError, ErrorReport};
 pub use self::expand::{ExpandRequest, Expanded};
 pub use self::export::{ExportReport, SessionState, StateRound, StateToolCall};
 pub use self::forks::Fork;
+pub use self::import_files::{FileImport, FileOutcome};
 pub use self::import::{
     ImportFile, ImportOutcome, ImportReport, ImportRequest, ImportSource, ImportedSession,
 };
