@@ -1,6 +1,7 @@
 //! Conversations on their way into an archive: exports, states of windows, requests and session files of agents.
 
 use std::fs::File;
+use std::path::Path;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{App, AppError, check_new_name};
+use crate::agent_files::{Agent, AgentFile};
 use crate::driver::{group_of, new_entry, opening_of, origin_of, rejoin};
 use crate::transfer::{self, Exported, ExportedMessage, ExportedSession, Imported, TransferError};
 use crate::{Redactor, Round};
@@ -219,8 +221,14 @@ impl App {
                         &request.file,
                     )
                 };
+                let is_agent_file = conversation.dialect.is_session_file()
+                    && request.name.is_none()
+                    && !request.append
+                    && Path::new(&request.file).is_file();
                 if let Some(session) = self.rejoined(&text, *conversation, request)? {
                     vec![session]
+                } else if is_agent_file {
+                    vec![self.import_one_file(request)?]
                 } else {
                     let mut appending = Appending::new(self, request, None, origin);
                     let add = |entry| appending.add(entry);
@@ -231,6 +239,16 @@ impl App {
             }
         };
         Ok(ImportReport { sessions, system_messages_left })
+    }
+
+    /// Imports a session file so that it is known when it is imported again with others.
+    fn import_one_file(&self, request: &ImportRequest) -> Result<ImportedSession, AppError> {
+        let file = AgentFile::of(Agent::Claude, Path::new(&request.file));
+        let import = self.import_agent_file(&file, request)?;
+        let info = self.find_info(&import.session)?;
+        let (name, rounds) = info.map(|info| (info.name, info.rounds)).unwrap_or_default();
+        let (id, added) = (import.session, import.added);
+        Ok(ImportedSession { id, name, outcome: ImportOutcome::New, rounds, added })
     }
 
     fn restore(
@@ -290,7 +308,7 @@ impl App {
     }
 
     /// Adds a conversation to the session that the proxy, or an earlier import, began for it.
-    fn rejoined(
+    pub(super) fn rejoined(
         &self,
         text: &str,
         conversation: Conversation,

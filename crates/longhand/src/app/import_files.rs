@@ -8,7 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use longhand_archive::{After, NewEntry, NewSession, Origin, Owner, SessionId, Write, wait};
+use longhand_archive::{
+    After, NewEntry, NewSession, Origin, Owner, Page, SessionFilter, SessionId, Write, wait,
+};
 use longhand_core::{Seq, cut};
 use longhand_dialect::{Conversation, read_growing, unpack};
 use serde::{Deserialize, Serialize};
@@ -95,6 +97,16 @@ impl App {
             let what = format!("{} is no session file", conversation.dialect);
             return Err(longhand_dialect::DialectError::NotAConversation(what).into());
         }
+        if import.outcome == FileOutcome::New
+            && !file.is_of_sub_agent
+            && self.is_recorded(file)?
+            && let Some(rejoined) =
+                self.rejoined(conversation.bytes(), read_growing(Arc::new(conversation.bytes().to_owned()), None)?, request)?
+        {
+            (import.session, import.added) = (rejoined.id, rejoined.added);
+            import.outcome = if rejoined.added > 0 { FileOutcome::Grown } else { FileOutcome::Same };
+            return Ok(import);
+        }
         let entries = entries_of(&conversation, request.now_ms);
         if entries.is_empty() {
             return Err(AppError::NothingToImport);
@@ -116,6 +128,13 @@ impl App {
         wait(self.archive.write(vec![write]))?.into_iter().try_for_each(|written| written.map(drop))?;
         import.bytes = bytes_read;
         Ok(import)
+    }
+
+    /// Whether a proxy has recorded the conversation of a file.
+    fn is_recorded(&self, file: &AgentFile) -> Result<bool, AppError> {
+        let Some(group) = file.id.as_deref().and_then(group_of) else { return Ok(false) };
+        let found = wait(self.archive.list_sessions(SessionFilter::Group(group), Page::ALL))?;
+        Ok(found.items.iter().any(|info| info.origin.file.is_empty()))
     }
 
     /// The session of a file. Names of files are unique but for those of sub-agents, which count with their folder.
