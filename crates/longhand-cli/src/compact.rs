@@ -160,7 +160,13 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
                 "note: the edits invalidate some thinking; with the header anthropic-beta: {BINDING_BETA} the provider drops it"
             ));
         }
-        for line in report_lines(args, source.file.as_deref(), &fitted.live, &report.summary, copy.as_deref()) {
+        for line in report_lines(
+            args,
+            source.file.as_deref(),
+            &fitted.live,
+            &report.summary,
+            copy.as_deref(),
+        ) {
             output::say(&line);
         }
         if !over.is_empty() {
@@ -282,8 +288,9 @@ fn listed(found: &[String]) -> String {
 /// Reads the window back: what we write is checked like what we read. Answers also with the limits of
 /// the provider that it is still over.
 fn verified(text: &str, conversation: &Conversation) -> Result<(Conversation, Vec<String>)> {
-    let window = longhand_dialect::read_as_loaded(text.as_bytes().to_vec(), Some(conversation.dialect))
-        .context("the window could not be read back; this is a bug, and nothing was written")?;
+    let window =
+        longhand_dialect::read_as_loaded(text.as_bytes().to_vec(), Some(conversation.dialect))
+            .context("the window could not be read back; this is a bug, and nothing was written")?;
     let (mut over, mut faults) = (Vec::new(), Vec::new());
     for finding in window.check().iter().filter(|finding| finding.grave) {
         if finding.size { &mut over } else { &mut faults }.push(finding.to_string());

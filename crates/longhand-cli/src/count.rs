@@ -185,14 +185,56 @@ impl CountedFile {
         text
     }
 
+    /// What of a session file is not sent, and what its provider counted.
+    fn session_lines(&self) -> String {
+        let Some(loaded) = self.conversation.loaded() else { return String::new() };
+        let mut text = String::new();
+        if loaded.lines_off > 0 {
+            let (lines, bytes) =
+                (counted(loaded.lines_off, "line"), self.conversation.bytes().len());
+            let percent = (loaded.bytes_off * 100).div_ceil(bytes.max(1));
+            let why = match loaded.compactions {
+                0 => String::new(),
+                count => format!("; the agent compacted it {}", counted(count, "time")),
+            };
+            text.push_str(&format!(
+                "not loaded by the agent: {lines}, {percent}% of the file{why}\n"
+            ));
+        }
+        if loaded.cleared > 0 {
+            text.push_str(&format!(
+                "cleared by the agent: {}\n",
+                counted(loaded.cleared, "result")
+            ));
+        }
+        let faults = loaded.unread.len() + loaded.dangling;
+        if faults > 0 {
+            let (unread, dangling) = (loaded.unread.len(), loaded.dangling);
+            text.push_str(&format!(
+                "faults: {} that cannot be read, {} to a line that is not there; `longhand repair` mends what it can\n",
+                counted(unread, "line"),
+                counted(dangling, "link")
+            ));
+        }
+        if let Some((ours, reported)) = self.newest_usage(&Scale::new(&*self.meter.meter)) {
+            text.push_str(&format!(
+                "before the newest answer: {} tokens; its provider counted {}\n",
+                self.meter.figure(ours),
+                longhand_core::grouped(reported.0 as usize)
+            ));
+        }
+        text
+    }
+
     fn summary(&self) -> String {
-        format!(
-            "{} tokens in {} ({}, {})\n",
-            self.meter.figure(self.total()),
-            counted(self.messages.len(), "message"),
-            self.conversation.dialect,
-            self.meter.name
-        )
+        self.session_lines()
+            + &format!(
+                "{} tokens in {} ({}, {})\n",
+                self.meter.figure(self.total()),
+                counted(self.messages.len(), "message"),
+                self.conversation.dialect,
+                self.meter.name
+            )
     }
 }
 

@@ -29,9 +29,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<CommandOutcome> {
         output::write_file(&path, &mended.text)?;
     }
     if args.json {
-        let fault = |fault: &FileFault| {
-            json!({"line": fault.line, "what": fault.kind.as_str(), "mended": fault.kind.is_mended()})
-        };
+        let fault = |fault: &FileFault| json!({"line": fault.line, "what": fault.kind.as_str(), "mended": fault.kind.is_mended()});
         let faults: Vec<_> = mended.faults.iter().map(fault).collect();
         let copy = copy.as_ref().map(|copy| copy.display().to_string());
         output::print_json(&json!({"file": name, "faults": faults, "copy": copy}))?;
@@ -43,7 +41,9 @@ pub(crate) fn run(args: &RepairArgs) -> Result<CommandOutcome> {
                 let faults = counted(faults, "fault");
                 format!("{name}: {faults}; the old file is kept as {}\n", copy.display())
             }
-            (None, faults) => format!("{name}: {}; nothing was written\n", counted(faults, "fault")),
+            (None, faults) => {
+                format!("{name}: {}; nothing was written\n", counted(faults, "fault"))
+            }
         });
         output::print(&text)?;
     }

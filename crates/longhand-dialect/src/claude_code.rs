@@ -26,7 +26,8 @@ pub(crate) fn read(source: RequestSource, reading: Reading) -> Conversation {
     let mut builder = Builder::new(source);
     let text = builder.source.text.clone();
     let elements = std::mem::take(&mut builder.source.elements);
-    let is_said = |node: &JsonNode| speaks(&text, node) && !is_true(&text, node, "isCompactSummary");
+    let is_said =
+        |node: &JsonNode| speaks(&text, node) && !is_true(&text, node, "isCompactSummary");
     // A file of a sub-agent is all side chain.
     let all_side = !elements.iter().any(|node| is_said(node) && !is_side(&text, node));
     let is_here = |node: &JsonNode| all_side || !is_side(&text, node);
@@ -147,7 +148,8 @@ fn answer_of(builder: &Builder, line: &JsonNode) -> Option<Answer> {
 fn opening(builder: &mut Builder, elements: &[JsonNode], all_side: bool) -> Option<Opening> {
     let text = builder.source.text.clone();
     let is_here = |line: &JsonNode| all_side || !is_side(&text, line);
-    let counted = |line: &JsonNode| answer_of(builder, line).map_or(0, |answer| answer.input_tokens);
+    let counted =
+        |line: &JsonNode| answer_of(builder, line).map_or(0, |answer| answer.input_tokens);
     let mut lines = elements.iter().enumerate().filter(|(_, line)| is_here(line));
     let (first, input_tokens) =
         lines.find_map(|(at, line)| Some((at, counted(line))).filter(|(_, tokens)| *tokens > 0))?;
@@ -166,7 +168,8 @@ fn opening(builder: &mut Builder, elements: &[JsonNode], all_side: bool) -> Opti
 /// Reads what the client puts between the messages: attachments, and what commands printed.
 fn read_inserted(builder: &mut Builder, line: &JsonNode, element: usize) {
     let text = builder.source.text.clone();
-    let is = |key: &str, name: &str| line.get(&text, key).is_some_and(|value| value.is(&text, name));
+    let is =
+        |key: &str, name: &str| line.get(&text, key).is_some_and(|value| value.is(&text, name));
     let value = if is("type", "attachment") {
         line.get(&text, "attachment")
     } else if is("subtype", "local_command") {

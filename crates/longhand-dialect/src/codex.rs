@@ -152,11 +152,12 @@ fn compact(builder: &mut Builder, payload: &JsonNode, element: usize) {
             let mut kept_layout = kept.iter();
             builder.layout.retain(|_| kept_layout.next() == Some(&true));
             let summary = payload.get(&text, "message");
-            let Some(words) = summary.and_then(|value| builder.source.string(value)) else { return };
+            let Some(words) = summary.and_then(|value| builder.source.string(value)) else {
+                return;
+            };
             let quoted = longhand_core::json::quote(&words.decode());
             let raw = line_of(&crate::render::input_message_of(&quoted));
-            let message =
-                Message::new(Role::User, None, vec![Part::Text(words)], Text::from(raw));
+            let message = Message::new(Role::User, None, vec![Part::Text(words)], Text::from(raw));
             let layout = MessageLayout {
                 elements: vec![element],
                 slots: vec![PartSlot::Fixed],
@@ -227,8 +228,7 @@ fn roll_back(builder: &mut Builder, compactions: &mut Vec<Compacted>, turns: usi
 /// Whether the user sent a message, and not the agent in the user's name.
 fn is_of_user(message: &Message) -> bool {
     let words = message.parts.iter().find_map(Part::text).map(|text| text.decode());
-    let is_inserted = words.is_some_and(|words| {
-        INSERTED.iter().any(|start| words.trim_start().starts_with(start))
-    });
+    let is_inserted = words
+        .is_some_and(|words| INSERTED.iter().any(|start| words.trim_start().starts_with(start)));
     message.is_user_turn() && !is_inserted
 }

@@ -106,8 +106,11 @@ impl<'c> Continuation<'c> {
             if window.messages.get(at).is_none_or(|shown| *shown == Shown::Folded) {
                 continue;
             }
-            for (part, _) in
-                conversation.messages[at].parts.iter().enumerate().filter(|(_, part)| is_cleared(part))
+            for (part, _) in conversation.messages[at]
+                .parts
+                .iter()
+                .enumerate()
+                .filter(|(_, part)| is_cleared(part))
             {
                 conversation.write_body(&mut splices, at, part, CLEARED);
             }
@@ -293,7 +296,8 @@ impl<'c> Continuation<'c> {
         let time = self.file.map(|file| json::quote(&file.time)).or(time);
         let mut head = time.map_or_else(String::new, |time| format!("\"timestamp\":{time},"));
         let mut lines = self.file.map_or_else(Vec::new, |file| self.codex_header(file));
-        if let Some(newest) = newest.and_then(|at| self.copied(at, "ordinal")?.parse::<u64>().ok()) {
+        if let Some(newest) = newest.and_then(|at| self.copied(at, "ordinal")?.parse::<u64>().ok())
+        {
             let next = if self.file.is_some() { lines.len() as u64 } else { newest + 1 };
             head.push_str(&format!("\"ordinal\":{next},"));
         }

@@ -170,9 +170,8 @@ impl Conversation {
 
     fn summary_of(&self, line: &JsonNode) -> Option<String> {
         let text = self.bytes();
-        let object = |key: &str| {
-            JsonCursor::at(text, line.get(text, key)?.span().start).node().ok()
-        };
+        let object =
+            |key: &str| JsonCursor::at(text, line.get(text, key)?.span().start).node().ok();
         let is = |kind: &str| line.get(text, "type").is_some_and(|value| value.is(text, kind));
         let value = match self.dialect {
             Dialect::ClaudeCode => {

@@ -52,7 +52,9 @@ impl FaultKind {
             Self::Dangling => "its parent is not in the file; linked to the line before",
             Self::Circle => "its parents lead back to it; it begins the path now",
             Self::Doubled => "the same as an earlier line; taken out",
-            Self::Namesake => "has the id of an earlier line and says something else; left as it is",
+            Self::Namesake => {
+                "has the id of an earlier line and says something else; left as it is"
+            }
             Self::Cut => "ends in its middle; taken out",
             Self::Unreadable => "cannot be read; agents pass it over, and it is left as it is",
         }
@@ -155,11 +157,7 @@ impl<'s> Mending<'s> {
     }
 
     /// Takes out lines that are there twice, but for their links; returns which are gone.
-    fn doubled(
-        &mut self,
-        id: &dyn Fn(usize) -> Option<Cow<'s, str>>,
-        parent: &str,
-    ) -> Vec<bool> {
+    fn doubled(&mut self, id: &dyn Fn(usize) -> Option<Cow<'s, str>>, parent: &str) -> Vec<bool> {
         let mut gone = vec![false; self.nodes.len()];
         let mut named: FxHashMap<Cow<'s, str>, usize> = FxHashMap::default();
         for at in 0..self.nodes.len() {
@@ -241,7 +239,8 @@ impl<'s> Mending<'s> {
 
     fn link(&mut self, at: usize, key: &str, parent: Option<Cow<str>>) {
         let Some(place) = self.nodes[at].get(self.text, key) else { return };
-        let parent = parent.map_or_else(|| "null".to_owned(), |name| longhand_core::json::quote(&name));
+        let parent =
+            parent.map_or_else(|| "null".to_owned(), |name| longhand_core::json::quote(&name));
         self.splices.replace(place.span(), parent);
     }
 }

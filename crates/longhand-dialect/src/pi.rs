@@ -6,10 +6,10 @@ use longhand_core::json::{JsonKind, JsonNode, JsonValue};
 use longhand_core::{Image, Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 use rustc_hash::FxHashMap;
 
+use crate::Reading;
 use crate::chat::PlacedParts;
 use crate::conversation::{Builder, Conversation, Dialect, MessageLayout, PartSlot};
 use crate::image::pixels;
-use crate::Reading;
 use crate::loaded::{LoadedSession, ModelAnswer, Opening, UsageReading, sum_of};
 use crate::source::RequestSource;
 

@@ -88,7 +88,9 @@ impl Conversation {
     fn void_usages(&self, window: &Projection, splices: &mut Splices) {
         let first = window.messages.iter().position(|shown| *shown != Shown::Unchanged);
         let after = self.layout.iter().skip(first.unwrap_or(self.layout.len()));
-        after.flat_map(|layout| &layout.elements).for_each(|element| self.void_usage(splices, *element));
+        after
+            .flat_map(|layout| &layout.elements)
+            .for_each(|element| self.void_usage(splices, *element));
     }
 
     /// A user message of this format.
@@ -138,7 +140,12 @@ impl Conversation {
     }
 
     pub(crate) fn write_body(
-        &self, splices: &mut Splices, message: usize, part: usize, text: &str) {
+        &self,
+        splices: &mut Splices,
+        message: usize,
+        part: usize,
+        text: &str,
+    ) {
         match &self.layout[message].slots[part] {
             PartSlot::Text(span) | PartSlot::Quoted(span) => {
                 splices.replace(span.clone(), json::quote(text));
@@ -166,7 +173,11 @@ impl Conversation {
     /// Writes changed bodies, and takes out the blocks that are not shown and the elements that hold
     /// nothing else.
     pub(crate) fn write_changes(
-        &self, window: &Projection, splices: &mut Splices, gone: &mut [bool]) {
+        &self,
+        window: &Projection,
+        splices: &mut Splices,
+        gone: &mut [bool],
+    ) {
         let mut removed: BTreeMap<usize, (&[Range<usize>], Vec<bool>)> = BTreeMap::new();
         for (message, shown) in window.messages.iter().enumerate() {
             let Shown::Changed(changes) = shown else { continue };
@@ -230,8 +241,7 @@ impl Conversation {
                 let is_off = |element: &usize| {
                     self.loaded.as_ref().is_some_and(|loaded| loaded.is_off(*element))
                 };
-                let unowned =
-                    (low..=high).filter(|element| !owned[*element] && !is_off(element));
+                let unowned = (low..=high).filter(|element| !owned[*element] && !is_off(element));
                 unowned.for_each(|element| folded[element] = true);
             }
             start = end;

@@ -118,9 +118,7 @@ impl Agent {
         if folder.is_dir() {
             self.gather(&folder, DEPTH_MAX, &mut files)?;
         }
-        files.sort_by(|one, other| {
-            (one.modified, &one.path).cmp(&(other.modified, &other.path))
-        });
+        files.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
         Ok(files)
     }
 
@@ -130,8 +128,7 @@ impl Agent {
         depth: usize,
         files: &mut Vec<AgentFile>,
     ) -> Result<(), FindFileError> {
-        let failed =
-            |source: io::Error| FindFileError::Io { folder: folder.to_owned(), source };
+        let failed = |source: io::Error| FindFileError::Io { folder: folder.to_owned(), source };
         for entry in fs::read_dir(folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let path = entry.path();

@@ -57,10 +57,10 @@ pub use self::error::{AppError, ErrorReport};
 pub use self::expand::{ExpandRequest, Expanded};
 pub use self::export::{ExportReport, SessionState, StateRound, StateToolCall};
 pub use self::forks::Fork;
-pub use self::import_files::{FileImport, FileOutcome};
 pub use self::import::{
     ImportFile, ImportOutcome, ImportReport, ImportRequest, ImportSource, ImportedSession,
 };
+pub use self::import_files::{FileImport, FileOutcome};
 pub use self::inspect::{NewestRequest, SessionView, ViewSettings, WindowMap};
 pub use self::list::{ListRequest, ListedSession, SessionPage, SessionSummary, short_id};
 pub use self::log::{LogLine, LoggedEdits, UnreadLine};

@@ -58,7 +58,8 @@ impl ResumedSession {
             Some(archive) => ("--archive", absolute(archive)),
             None => ("--from", absolute(&self.path)),
         };
-        let command = format!("longhand expand {} {}", command.0, quoted(&command.1.to_string_lossy()));
+        let command =
+            format!("longhand expand {} {}", command.0, quoted(&command.1.to_string_lossy()));
         // A window keeps it as long as the program runs, which makes one.
         HandleOpener::Command(command.leak())
     }

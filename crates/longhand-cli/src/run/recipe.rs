@@ -173,7 +173,10 @@ mod tests {
         let name = "ENABLE_TOOL_SEARCH";
         let sets = |recipe: &Recipe| recipe.variables.iter().any(|(known, _)| known == name);
         assert_eq!(variable(&made("claude", |_| None).unwrap().0, name), "true");
-        assert!(!sets(&made_for(false, "claude", |_| None).unwrap().0), "others know no such tools");
+        assert!(
+            !sets(&made_for(false, "claude", |_| None).unwrap().0),
+            "others know no such tools"
+        );
         let decided = |asked: &str| (asked == name).then(|| "false".to_owned());
         assert!(!sets(&made("claude", decided).unwrap().0));
         assert!(!sets(&made("codex", |_| None).unwrap().0));

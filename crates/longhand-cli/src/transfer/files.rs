@@ -112,11 +112,13 @@ pub(super) fn import(args: &ImportArgs, files: &[AgentFile]) -> Result<CommandOu
         }
     }
     for (name, error) in &failed {
-        let named = if error.contains(name.as_str()) { error.clone() } else { format!("{name}: {error}") };
+        let named =
+            if error.contains(name.as_str()) { error.clone() } else { format!("{name}: {error}") };
         output::say(&format!("skipped: {named}"));
     }
     if args.json {
-        let failed: Vec<_> = failed.iter().map(|(file, error)| json!({"file": file, "error": error})).collect();
+        let failed: Vec<_> =
+            failed.iter().map(|(file, error)| json!({"file": file, "error": error})).collect();
         output::print_json(&json!({"files": imports, "skipped": failed}))?;
     } else {
         output::print(&told(&imports, args.dry_run))?;

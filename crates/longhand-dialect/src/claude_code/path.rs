@@ -49,7 +49,8 @@ impl LoadedPath {
         let cleared = path.iter().flat_map(|at| lines.cleared(*at)).collect();
         let dangling = (0..nodes.len()).filter(|at| lines.is_dangling(*at)).count();
         let has_own_order = !path.is_sorted();
-        let clears = path.iter().copied().filter(|at| lines.has_subtype(*at, "microcompact_boundary"));
+        let clears =
+            path.iter().copied().filter(|at| lines.has_subtype(*at, "microcompact_boundary"));
         let changed = clears.chain(boundaries.last().copied()).max();
         let elements = lines.with_siblings(&path, all_side);
         Some(Self { elements, boundaries, cleared, changed, dangling, has_own_order })
@@ -98,7 +99,9 @@ impl<'s> NamedLines<'s> {
 
     fn is_dangling(&self, at: usize) -> bool {
         self.is_of_conversation(at)
-            && self.string(at, "parentUuid").is_some_and(|parent| !self.by_uuid.contains_key(&parent))
+            && self
+                .string(at, "parentUuid")
+                .is_some_and(|parent| !self.by_uuid.contains_key(&parent))
     }
 
     fn strings(&self, node: &JsonNode, key: &str) -> Vec<Cow<'s, str>> {
@@ -118,8 +121,7 @@ impl<'s> NamedLines<'s> {
         self.preserved_lines(boundary).map_or_else(FxHashMap::default, |(anchor, kept)| {
             let Some(last) = kept.last().copied() else { return FxHashMap::default() };
             let before = std::iter::once(anchor).chain(kept.iter().copied());
-            let mut parents: FxHashMap<usize, usize> =
-                kept.iter().copied().zip(before).collect();
+            let mut parents: FxHashMap<usize, usize> = kept.iter().copied().zip(before).collect();
             for at in 0..self.nodes.len() {
                 if self.parent(at) == Some(anchor) && !parents.contains_key(&at) {
                     parents.insert(at, last);
@@ -189,15 +191,18 @@ impl<'s> NamedLines<'s> {
             let named = self.string(at, "uuid").and_then(|uuid| self.by_uuid.get(&uuid));
             named.is_some_and(|named| *named != at)
         };
-        let is_here = |at: usize| {
-            (all_side || !is_side(self.text, &self.nodes[at])) && !is_doubled(at)
-        };
+        let is_here =
+            |at: usize| (all_side || !is_side(self.text, &self.nodes[at])) && !is_doubled(at);
         let mut answers: FxHashMap<Cow<str>, Vec<usize>> = FxHashMap::default();
         let mut results: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
-        for at in (0..self.nodes.len()).filter(|at| is_here(*at) && speaks(self.text, &self.nodes[*at])) {
+        for at in
+            (0..self.nodes.len()).filter(|at| is_here(*at) && speaks(self.text, &self.nodes[*at]))
+        {
             match self.message_id(at) {
                 Some(id) => answers.entry(id).or_default().push(at),
-                None if self.nodes[at].get(self.text, "toolUseResult").is_some() || self.has_result(at) => {
+                None if self.nodes[at].get(self.text, "toolUseResult").is_some()
+                    || self.has_result(at) =>
+                {
                     if let Some(parent) = self.parent(at) {
                         results.entry(parent).or_default().push(at);
                     }

@@ -1,8 +1,8 @@
 //! Conversations on their way into an archive: exports, states of windows, requests and session files of agents.
 
 use std::fs::File;
-use std::path::Path;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 
 use longhand_archive::{After, NewEntry, NewSession, Origin, Owner, SessionId, SessionInfo};

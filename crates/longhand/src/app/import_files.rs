@@ -100,11 +100,15 @@ impl App {
         if import.outcome == FileOutcome::New
             && !file.is_of_sub_agent
             && self.is_recorded(file)?
-            && let Some(rejoined) =
-                self.rejoined(conversation.bytes(), read_growing(Arc::new(conversation.bytes().to_owned()), None)?, request)?
+            && let Some(rejoined) = self.rejoined(
+                conversation.bytes(),
+                read_growing(Arc::new(conversation.bytes().to_owned()), None)?,
+                request,
+            )?
         {
             (import.session, import.added) = (rejoined.id, rejoined.added);
-            import.outcome = if rejoined.added > 0 { FileOutcome::Grown } else { FileOutcome::Same };
+            import.outcome =
+                if rejoined.added > 0 { FileOutcome::Grown } else { FileOutcome::Same };
             return Ok(import);
         }
         let entries = entries_of(&conversation, request.now_ms);
@@ -125,7 +129,9 @@ impl App {
         }
         // Only now is the file known to be there up to its end.
         let write = Write { session: id, imported: Some(bytes_read), ..Write::default() };
-        wait(self.archive.write(vec![write]))?.into_iter().try_for_each(|written| written.map(drop))?;
+        wait(self.archive.write(vec![write]))?
+            .into_iter()
+            .try_for_each(|written| written.map(drop))?;
         import.bytes = bytes_read;
         Ok(import)
     }

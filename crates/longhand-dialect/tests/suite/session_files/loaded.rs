@@ -36,7 +36,8 @@ fn check(lines: &[String], dialect: Dialect, expected: &str) -> Conversation {
 
 fn line(uuid: &str, parent: &str, kind: &str, rest: &str) -> String {
     let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
-    format!(r#"{{"parentUuid":{parent},"type":"{kind}","sessionId":"s",{rest},"uuid":"{uuid}"}}"#) + "\n"
+    format!(r#"{{"parentUuid":{parent},"type":"{kind}","sessionId":"s",{rest},"uuid":"{uuid}"}}"#)
+        + "\n"
 }
 
 fn user(uuid: &str, parent: &str, text: &str) -> String {
@@ -145,7 +146,8 @@ fn messages_that_a_compaction_kept_follow_its_summary() {
 
 #[test]
 fn results_that_were_cleared_are_empty() {
-    let clear = r#""subtype":"microcompact_boundary","microcompactMetadata":{"compactedToolIds":["t1"]}"#;
+    let clear =
+        r#""subtype":"microcompact_boundary","microcompactMetadata":{"compactedToolIds":["t1"]}"#;
     let lines = [
         user("1", "", "go"),
         answer("2", "1", &call("t1"), 10),
@@ -155,8 +157,7 @@ fn results_that_were_cleared_are_empty() {
         line("6", "5", "system", clear),
         answer("7", "6", &text("ok"), 10),
     ];
-    let expected =
-        "u:go a:t1=f u:t1->[Old tool result content cleared] a:t2=f u:t2->of t2 a:ok";
+    let expected = "u:go a:t1=f u:t1->[Old tool result content cleared] a:t2=f u:t2->of t2 a:ok";
     let session = check(&lines, CLAUDE, expected);
     assert_eq!(session.loaded().unwrap().cleared, 1);
     let new = resumed(&session, &[]);
@@ -196,7 +197,12 @@ fn circles_dangling_parents_and_half_lines_have_an_end() {
     check(&circle, CLAUDE, "u:a a:b");
     let session = check(&[user("1", "gone", "a"), user("2", "1", "b")], CLAUDE, "u:a u:b");
     assert_eq!(session.loaded().unwrap().dangling, 1);
-    let half = [user("1", "", "a"), "{\"type\":\"us\n".to_owned(), user("2", "1", "b"), "{\"ty".to_owned()];
+    let half = [
+        user("1", "", "a"),
+        "{\"type\":\"us\n".to_owned(),
+        user("2", "1", "b"),
+        "{\"ty".to_owned(),
+    ];
     let session = check(&half, CLAUDE, "u:a u:b");
     assert_eq!(session.loaded().unwrap().unread, [2, 4]);
     assert!(read(half.concat().into_bytes(), None).is_err());
@@ -225,7 +231,10 @@ fn a_new_session_of_claude_code_begins_as_its_compactions_do() {
     let lines: Vec<serde_json::Value> =
         new.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["subtype"], "compact_boundary");
-    assert_eq!((&lines[0]["logicalParentUuid"], &lines[0]["parentUuid"]), (&"4".into(), &serde_json::Value::Null));
+    assert_eq!(
+        (&lines[0]["logicalParentUuid"], &lines[0]["parentUuid"]),
+        (&"4".into(), &serde_json::Value::Null)
+    );
     assert_eq!(lines[1]["isCompactSummary"], true);
     for pair in lines.windows(2) {
         assert_eq!(pair[1]["parentUuid"], pair[0]["uuid"]);
@@ -247,11 +256,15 @@ fn said(role: &str, text: &str) -> String {
 }
 
 fn compacted(history: &str) -> String {
-    format!(r#"{{"type":"compacted","payload":{{"message":"sum","replacement_history":[{history}]}}}}"#) + "\n"
+    format!(
+        r#"{{"type":"compacted","payload":{{"message":"sum","replacement_history":[{history}]}}}}"#
+    ) + "\n"
 }
 
 fn rolled_back(turns: usize) -> String {
-    format!(r#"{{"type":"event_msg","payload":{{"type":"thread_rolled_back","num_turns":{turns}}}}}"#) + "\n"
+    format!(
+        r#"{{"type":"event_msg","payload":{{"type":"thread_rolled_back","num_turns":{turns}}}}}"#
+    ) + "\n"
 }
 
 #[test]
@@ -287,7 +300,11 @@ fn codex_loads_the_newest_history_that_was_not_rolled_back() {
         said("assistant", "b"),
         rolled_back(1),
     ];
-    check(&lines[..6], Dialect::Codex, "u:kept u:summary u:<environment_context>x</environment_context> a:b");
+    check(
+        &lines[..6],
+        Dialect::Codex,
+        "u:kept u:summary u:<environment_context>x</environment_context> a:b",
+    );
     check(&lines, Dialect::Codex, "u:one a:a");
 }
 
@@ -297,9 +314,13 @@ fn pi(id: &str, parent: &str, rest: &str) -> String {
 }
 
 fn pi_said(id: &str, parent: &str, role: &str, text: &str) -> String {
-    pi(id, parent, &format!(
-        r#""type":"message","message":{{"role":"{role}","content":[{{"type":"text","text":"{text}"}}],"usage":{{"input":50,"output":2}}}}"#
-    ))
+    pi(
+        id,
+        parent,
+        &format!(
+            r#""type":"message","message":{{"role":"{role}","content":[{{"type":"text","text":"{text}"}}],"usage":{{"input":50,"output":2}}}}"#
+        ),
+    )
 }
 
 #[test]
@@ -309,12 +330,19 @@ fn pi_loads_the_summary_then_what_was_kept_then_the_rest() {
         pi_said("1", "", "user", "one"),
         pi_said("2", "1", "assistant", "a"),
         pi_said("3", "2", "user", "two"),
-        pi("4", "3", r#""type":"compaction","summary":"what was","firstKeptEntryId":"3","tokensBefore":9"#),
+        pi(
+            "4",
+            "3",
+            r#""type":"compaction","summary":"what was","firstKeptEntryId":"3","tokensBefore":9"#,
+        ),
         pi("5", "4", r#""type":"custom","customType":"x","data":{}"#),
         pi_said("6", "5", "assistant", "b"),
     ];
     let session = check(&lines, Dialect::Pi, "u:what was u:two a:b");
-    assert_eq!((session.loaded().unwrap().compactions, session.folder()), (1, Some("/w".to_owned())));
+    assert_eq!(
+        (session.loaded().unwrap().compactions, session.folder()),
+        (1, Some("/w".to_owned()))
+    );
     let written = render(&session, &[fold(&[(0, 2)])]);
     assert!(written.starts_with(&lines.concat()));
     assert_eq!(words(&load(&written, Dialect::Pi)), "u:F a:b");
@@ -387,7 +415,8 @@ fn files() -> [(Dialect, Vec<String>); 3] {
         answer("8", "7", &text("more"), 10),
         user("9", "8", "end"),
     ];
-    let history = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"k"}]}"#;
+    let history =
+        r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"k"}]}"#;
     let codex = vec![
         said("user", "one"),
         said("assistant", "a"),
