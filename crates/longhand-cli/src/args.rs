@@ -18,7 +18,7 @@ use longhand_meter::MeterSpec;
 
 pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
 pub(crate) use self::eval::{EvalArgs, EvalCommand, EvalRecallArgs};
-pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs};
+pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs, RepairArgs};
 pub(crate) use self::mcp::{
     McpAgent, McpArgs, McpCommand, McpEditArgs, McpInstallArgs, McpReach, McpServeArgs,
     McpUninstallArgs,
@@ -76,6 +76,8 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Import a session from an export, a state file or an agent's session file
     Import(ImportArgs),
+    /// Find and mend the faults of an agent's session file
+    Repair(RepairArgs),
     /// Give a session another name
     Rename(RenameArgs),
     /// Remove a session for good
@@ -517,12 +519,22 @@ pub(crate) enum ExportFormat {
 archive has the beginning of it, the rest is added; if it has something else under that id, nothing is. With \
 --append and --redact, only the messages and their forks are taken.
 
+Without a file, all sessions of Claude Code, Codex and pi on this machine are imported, and what is new in those that were \
+imported before. Of a folder, all session files are. A file that is gone removes nothing.
+
 Example:
+  longhand import                     # what your agents have kept
+  longhand import --dry-run
   longhand import demo.jsonl --id copy"
 )]
 pub(crate) struct ImportArgs {
-    /// An export, a state file or a session file [default: standard input]
-    pub(crate) file: Option<PathBuf>,
+    /// Exports, state files, session files or folders of these; - is standard input [default: what your agents have kept;
+    /// standard input if something is piped into it]
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only list what would be imported
+    #[arg(long, conflicts_with_all = ["id", "append"])]
+    pub(crate) dry_run: bool,
     /// The session [default: the id in the file, or the file's name]
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
@@ -584,7 +596,7 @@ pub(crate) struct RmArgs {
     pub(crate) json: bool,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct InputArgs {
     /// The conversation: a request, a list of messages or a session file [default: standard input]
     pub(crate) file: Option<PathBuf>,

@@ -1,5 +1,7 @@
 //! `longhand compact`.
 
+mod resume;
+
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +12,8 @@ use longhand::{Owner, SqliteArchive};
 use longhand_core::{Batch, Budget, HandleOpener, PlanSettings, Scale, Tokens};
 use longhand_dialect::{BINDING_BETA, Conversation};
 
-use crate::args::{CompactArgs, MapWhen};
+use self::resume::ResumedSession;
+use crate::args::{CompactArgs, InputArgs, MapWhen};
 use crate::report::{CompactReport, Summaries};
 use crate::{CommandOutcome, hinted, input, map, output, redaction, store, weigh};
 
@@ -18,14 +21,14 @@ use crate::{CommandOutcome, hinted, input, map, output, redaction, store, weigh}
 const OPENER: HandleOpener = HandleOpener::Command("longhand expand");
 
 pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
-    if args.budget == 0 {
+    if args.budget == Some(0) {
         return Err(hinted(
             "a budget of 0 tokens holds nothing",
             "give the size of the model's window, such as --budget 32k",
         ));
     }
-    if args.reserve >= args.budget {
-        bail!("a reserve of {} leaves nothing of a budget of {}", args.reserve, args.budget);
+    if let Some(budget) = args.budget.filter(|budget| args.reserve >= *budget) {
+        bail!("a reserve of {} leaves nothing of a budget of {budget}", args.reserve);
     }
     let to_stdout = |path: &Option<std::path::PathBuf>| {
         path.as_ref().is_some_and(|path| path.as_os_str() == "-")
@@ -34,22 +37,31 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
         bail!("the report and the window cannot both go to standard output; give -o FILE");
     }
     apart(args)?;
-    let name = input::name(&args.input);
-    let conversation = valid(input::read(&args.input)?, args.repair, &name)?;
-    let mut conversation = conversation;
+    let resumed = args.resume.as_deref().map(ResumedSession::find).transpose()?;
+    let source = match &resumed {
+        Some(session) => InputArgs { file: Some(session.path().to_owned()), ..args.input.clone() },
+        None => args.input.clone(),
+    };
+    let name = input::name(&source);
+    let mut conversation = valid(input::read(&source)?, args.repair, &name)?;
     // Thinking stays if the provider can be told to drop the blocks that an edit invalidates.
     let drops_thinking = conversation.keep_thinking();
-    conversation.opened_by(OPENER);
+    let opener = resumed.as_ref().map_or(OPENER, |session| session.opener(args.archive.as_deref()));
+    conversation.opened_by(opener);
     let named = weigh::open(args.meter.meter.clone(), &conversation)?;
     let meter = &named.meter;
     let fixed = weigh::attributes(&conversation, &Scale::new(&**meter));
+    let limit = match args.budget {
+        Some(limit) => Tokens(limit),
+        None => resume::default_budget(&conversation, fixed),
+    };
     let (bytes_max, images_max) = conversation.size_limits();
     let budget = Budget {
         reserve: Tokens(args.reserve),
         target: args.target.map(Tokens),
         bytes_max,
         images_max,
-        ..Budget::of(Tokens(args.budget))
+        ..Budget::of(limit)
     };
     let settings = PlanSettings {
         policy: args.policy.into(),
@@ -71,7 +83,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
             match twin.transpose()? {
                 Some(mut twin) => {
                     twin.keep_thinking();
-                    twin.opened_by(OPENER);
+                    twin.opened_by(opener);
                     admit(twin)?.with_original(conversation)
                 }
                 None => admit(conversation)?,
@@ -89,9 +101,24 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
         summary: &|| (digest.account(), digest.refused()),
         now_ms: store::now_ms(),
     })?;
-    let (text, plan) = (&fitted.text, &fitted.plan);
+    let plan = &fitted.plan;
     let conversation = admitted.conversation();
-    let (window, over) = verified(text, conversation)?;
+    if let Some(session) = resumed.as_ref().filter(|_| fitted.live.is_empty() && plan.fits()) {
+        let tokens = named.figure(weigh::total(conversation, meter));
+        output::say(&format!("longhand: {tokens} tokens fit {}; nothing is written", budget.limit));
+        output::print_data(&session.command_of_old(conversation))?;
+        return Ok(CommandOutcome::Done);
+    }
+    let new_session = match &resumed {
+        Some(session) => {
+            let before = weigh::total(conversation, meter);
+            Some(session.new_session(conversation, &fitted.live, before, args.replace)?)
+        }
+        None => None,
+    };
+    let text = new_session.as_ref().map_or(&fitted.text, |session| &session.text);
+    let (mut window, over) = verified(text, conversation)?;
+    window.opens_like(conversation);
     let after = weigh::total(&window, meter);
     let report = (args.report.is_some() || !args.quiet).then(|| CompactReport {
         before: if plan.is_noop() && fitted.live.is_empty() {
@@ -121,9 +148,10 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
         Some(path) if text != admitted.conversation().bytes() => Some(output::keep_copy(path)?),
         _ => None,
     };
-    match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
-        Some(path) => output::write_file(path, text)?,
-        None => output::print_data(text)?,
+    match (&new_session, args.output.as_deref().filter(|path| path.as_os_str() != "-")) {
+        (Some(session), _) => session.write(conversation)?,
+        (None, Some(path)) => output::write_file(path, text)?,
+        (None, None) => output::print_data(text)?,
     }
     if let Some(report) = report.filter(|_| !args.quiet) {
         output::say(&report.to_string());
@@ -132,7 +160,13 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
                 "note: the edits invalidate some thinking; with the header anthropic-beta: {BINDING_BETA} the provider drops it"
             ));
         }
-        for line in report_lines(args, &fitted.live, &report.summary, copy.as_deref()) {
+        for line in report_lines(
+            args,
+            source.file.as_deref(),
+            &fitted.live,
+            &report.summary,
+            copy.as_deref(),
+        ) {
             output::say(&line);
         }
         if !over.is_empty() {
@@ -144,6 +178,9 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
             let colour = terminal && std::env::var_os("NO_COLOR").is_none();
             output::say_styled(map::draw(&window, &named, budget, colour).trim_end());
         }
+    }
+    if let Some(session) = &new_session {
+        output::print_data(&session.command)?;
     }
     Ok(if plan.fits() && over.is_empty() { CommandOutcome::Done } else { CommandOutcome::TooBig })
 }
@@ -158,6 +195,7 @@ fn is_input(path: &Path, args: &CompactArgs) -> bool {
 /// Lines for people: which models were asked, and how to bring back what was left out.
 fn report_lines(
     args: &CompactArgs,
+    source: Option<&Path>,
     live: &[Batch],
     summaries: &Summaries,
     copy: Option<&Path>,
@@ -169,7 +207,7 @@ fn report_lines(
     if let Some(copy) = copy {
         lines.push(format!("the original is kept as {}", copy.display()));
     }
-    let from = copy.or(args.input.file.as_deref().filter(|path| path.as_os_str() != "-"));
+    let from = copy.or(source.filter(|path| path.as_os_str() != "-"));
     lines.push(match (&args.archive, from) {
         (Some(archive), _) => format!(
             "`longhand expand HANDLE --archive {}` brings back what was left out",
@@ -250,8 +288,9 @@ fn listed(found: &[String]) -> String {
 /// Reads the window back: what we write is checked like what we read. Answers also with the limits of
 /// the provider that it is still over.
 fn verified(text: &str, conversation: &Conversation) -> Result<(Conversation, Vec<String>)> {
-    let window = longhand_dialect::read(text.as_bytes().to_vec(), Some(conversation.dialect))
-        .context("the window could not be read back; this is a bug, and nothing was written")?;
+    let window =
+        longhand_dialect::read_as_loaded(text.as_bytes().to_vec(), Some(conversation.dialect))
+            .context("the window could not be read back; this is a bug, and nothing was written")?;
     let (mut over, mut faults) = (Vec::new(), Vec::new());
     for finding in window.check().iter().filter(|finding| finding.grave) {
         if finding.size { &mut over } else { &mut faults }.push(finding.to_string());

@@ -109,6 +109,31 @@ impl CountedFile {
         messages + self.attributes + self.reply
     }
 
+    /// What the messages before the newest answer count for, and what its provider counted.
+    fn newest_usage(&self, scale: &Scale) -> Option<(Tokens, Tokens)> {
+        let usage = self.conversation.loaded()?.usage.last()?;
+        let before = self.messages[..usage.message].iter();
+        let counted: Tokens = before.map(|weights| weights.tokens(scale)).sum();
+        Some((counted + self.attributes + self.reply, Tokens(usage.input_tokens)))
+    }
+
+    fn session_json(&self, scale: &Scale) -> Option<Value> {
+        let loaded = self.conversation.loaded()?;
+        let mut session = json!({
+            "lines": loaded.lines,
+            "lines_off": loaded.lines_off,
+            "bytes_off": loaded.bytes_off,
+            "lines_unread": loaded.unread.len(),
+            "dangling": loaded.dangling,
+            "compactions": loaded.compactions,
+            "cleared": loaded.cleared,
+        });
+        if let Some((counted, reported)) = self.newest_usage(scale) {
+            session["newest_answer"] = json!({"counted": counted.0, "reported": reported.0});
+        }
+        Some(session)
+    }
+
     fn json(&self) -> Value {
         let scale = Scale::new(&*self.meter.meter);
         let messages = self.conversation.messages.iter().zip(&self.messages).enumerate();
@@ -128,6 +153,9 @@ impl CountedFile {
             "reply": self.reply.0,
             "bytes": self.conversation.bytes().len(),
         });
+        if let Some(session) = self.session_json(&scale) {
+            report["session"] = session;
+        }
         for (key, value) in ContextContent::of(self).json(self) {
             report[key] = value;
         }
@@ -157,14 +185,56 @@ impl CountedFile {
         text
     }
 
+    /// What of a session file is not sent, and what its provider counted.
+    fn session_lines(&self) -> String {
+        let Some(loaded) = self.conversation.loaded() else { return String::new() };
+        let mut text = String::new();
+        if loaded.lines_off > 0 {
+            let (lines, bytes) =
+                (counted(loaded.lines_off, "line"), self.conversation.bytes().len());
+            let percent = (loaded.bytes_off * 100).div_ceil(bytes.max(1));
+            let why = match loaded.compactions {
+                0 => String::new(),
+                count => format!("; the agent compacted it {}", counted(count, "time")),
+            };
+            text.push_str(&format!(
+                "not loaded by the agent: {lines}, {percent}% of the file{why}\n"
+            ));
+        }
+        if loaded.cleared > 0 {
+            text.push_str(&format!(
+                "cleared by the agent: {}\n",
+                counted(loaded.cleared, "result")
+            ));
+        }
+        let faults = loaded.unread.len() + loaded.dangling;
+        if faults > 0 {
+            let (unread, dangling) = (loaded.unread.len(), loaded.dangling);
+            text.push_str(&format!(
+                "faults: {} that cannot be read, {} to a line that is not there; `longhand repair` mends what it can\n",
+                counted(unread, "line"),
+                counted(dangling, "link")
+            ));
+        }
+        if let Some((ours, reported)) = self.newest_usage(&Scale::new(&*self.meter.meter)) {
+            text.push_str(&format!(
+                "before the newest answer: {} tokens; its provider counted {}\n",
+                self.meter.figure(ours),
+                longhand_core::grouped(reported.0 as usize)
+            ));
+        }
+        text
+    }
+
     fn summary(&self) -> String {
-        format!(
-            "{} tokens in {} ({}, {})\n",
-            self.meter.figure(self.total()),
-            counted(self.messages.len(), "message"),
-            self.conversation.dialect,
-            self.meter.name
-        )
+        self.session_lines()
+            + &format!(
+                "{} tokens in {} ({}, {})\n",
+                self.meter.figure(self.total()),
+                counted(self.messages.len(), "message"),
+                self.conversation.dialect,
+                self.meter.name
+            )
     }
 }
 

@@ -29,9 +29,17 @@ pub(crate) fn run(args: &ExpandArgs) -> Result<CommandOutcome> {
 
 fn from_file(path: &std::path::Path, request: &ExpandRequest) -> Result<Expanded> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let conversation = longhand_dialect::read(bytes, None)
+    // A window of a session file was made of what its agent loads.
+    let loaded = longhand_dialect::read_as_loaded(bytes.clone(), None)
         .with_context(|| format!("{} is not a conversation", path.display()))?;
-    Expanded::from_conversation(&conversation, request).map_err(|error| match error {
+    let mut found = Expanded::from_conversation(&loaded, request);
+    if matches!(found, Err(AppError::UnknownHandle(_)))
+        && loaded.loaded().is_some()
+        && let Ok(everything) = longhand_dialect::read(bytes, None)
+    {
+        found = Expanded::from_conversation(&everything, request);
+    }
+    found.map_err(|error| match error {
         AppError::UnknownHandle(handle) => hinted(
             format!("nothing in {} has the handle {handle}", path.display()),
             "give the file that was shortened, or --archive if it was kept in one",

@@ -32,8 +32,8 @@ pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
         None => load(standard_input(), args.max_input, &name)?,
     };
     let unpacked = longhand_dialect::unpack(bytes, args.max_input);
-    unpacked.and_then(|bytes| longhand_dialect::read(bytes, args.dialect.0)).map_err(|error| {
-        match &error {
+    unpacked.and_then(|bytes| longhand_dialect::read_as_loaded(bytes, args.dialect.0)).map_err(
+        |error| match &error {
             DialectError::NotAConversation(_) => hinted(
                 format!("{name}: {error}"),
                 "name the format with --dialect if it is one of those",
@@ -45,8 +45,8 @@ pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
                 )
             }
             _ => anyhow::anyhow!("{name}: {error}"),
-        }
-    })
+        },
+    )
 }
 
 /// Standard input. On a terminal it prints that the command reads what is typed.

@@ -26,11 +26,13 @@ mod paths;
 mod progress;
 mod record;
 mod redaction;
+mod repair;
 mod replay;
 mod report;
 mod run;
 mod search;
 mod serve;
+mod session_file;
 mod store;
 mod transfer;
 mod trust;
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => manage::verify(&args),
         Command::Export(args) => transfer::export(&args),
         Command::Import(args) => transfer::import(&args),
+        Command::Repair(args) => repair::run(&args),
         Command::Rename(args) => manage::rename(&args),
         Command::Rm(args) => manage::rm(&args),
         Command::Archive(args) => archive::run(&args),

@@ -49,12 +49,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<CommandOutcome> {
     folder::sweep();
     let secret = secret()?;
     let settings = settings(args, &agent, &secret, warnings.log())?;
+    let is_anthropic = settings.upstream_anthropic.as_deref().is_some_and(is_of_anthropic);
     let archive = Arc::clone(&settings.archive);
     let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(16).build();
     let runtime = runtime.context("cannot start the network threads")?;
     let (status, counts, missing) = runtime.block_on(async {
         let proxy = serve(settings).await?;
-        let address = Address { url: format!("http://{}", proxy.address()), secret };
+        let address = Address { url: format!("http://{}", proxy.address()), secret, is_anthropic };
         let folder = RunFolder::create()?;
         let recipe = Recipe::of(&agent, &address, &folder, |name| std::env::var(name).ok())?;
         let status = AgentProcess::start(&args.command, &recipe, &folder)?.wait().await?;
@@ -76,6 +77,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<CommandOutcome> {
         output::say(&store::addressed(&format!("longhand: {told}")));
     }
     Ok(CommandOutcome::Status(status))
+}
+
+/// Whether an address is one of Anthropic's own.
+fn is_of_anthropic(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', ':', '?']).next().unwrap_or_default();
+    host == "anthropic.com" || host.ends_with(".anthropic.com")
 }
 
 /// A secret that nobody can guess.

@@ -1,5 +1,7 @@
 //! `longhand export` and `longhand import`.
 
+mod files;
+
 use std::fs::File;
 
 use anyhow::{Context, Result};
@@ -31,7 +33,11 @@ pub(crate) fn export(args: &ExportArgs) -> Result<CommandOutcome> {
 }
 
 pub(crate) fn import(args: &ImportArgs) -> Result<CommandOutcome> {
-    let path = args.file.as_deref().filter(|path| path.as_os_str() != "-");
+    if let Some(files) = files::gathered(args)? {
+        return files::import(args, &files);
+    }
+    let first = args.files.first().map(std::path::PathBuf::as_path);
+    let path = first.filter(|path| path.as_os_str() != "-");
     let name = path.map_or("standard input".to_owned(), |path| path.display().to_string());
     let file = path.map_or_else(spooled, File::open);
     let file = file.with_context(|| format!("cannot read {name}"))?;
@@ -39,7 +45,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<CommandOutcome> {
         // The key of the marks lies beside the archive.
         drop(store::open(&args.archive)?);
     }
-    let stem = args.file.as_deref().and_then(|path| path.file_stem());
+    let stem = path.and_then(|path| path.file_stem());
     let request = ImportRequest {
         name: args.id.clone(),
         file: name.clone(),
@@ -95,7 +101,7 @@ fn told_of(session: &ImportedSession) -> String {
 }
 
 /// What is wrong with a file, with its name.
-fn explained(error: AppError, name: &str) -> anyhow::Error {
+pub(super) fn explained(error: AppError, name: &str) -> anyhow::Error {
     match error {
         AppError::TooLarge { max } => input::too_large(name, max),
         AppError::NotText => anyhow::anyhow!("{name} is not UTF-8"),

@@ -105,7 +105,8 @@ const COUNTED_BYTES_MAX: usize = 1 << 20;
 /// Counts a request. Of a very long one it counts every nth message and estimates the rest by its bytes.
 pub(crate) fn estimated(conversation: &Conversation, meter: &SharedMeter) -> Counted {
     let bytes: usize = conversation.messages.iter().map(|message| message.raw.raw_len()).sum();
-    if bytes <= COUNTED_BYTES_MAX {
+    // Lines of a session file have much that nobody sends, so their bytes tell little.
+    if bytes <= COUNTED_BYTES_MAX || conversation.loaded().is_some() {
         return Counted::exactly(total(conversation, meter));
     }
     let scale = Scale::new(&**meter);

@@ -12,6 +12,7 @@ use longhand_core::{
 use memchr::memmem;
 
 use crate::binding::{Binding, Bound};
+use crate::loaded::LoadedSession;
 use crate::source::{RequestShape, RequestSource};
 use crate::view::View;
 use crate::{DialectError, Finding, RECALL_TOOL};
@@ -110,6 +111,8 @@ pub struct Conversation {
     pub(crate) seqs: Vec<Seq>,
     /// How its reader can open a handle.
     pub(crate) opener: HandleOpener,
+    /// What its agent loads of it, if it is a session file that was read so.
+    pub(crate) loaded: Option<Box<LoadedSession>>,
 }
 
 /// Where a message stands in the source.
@@ -121,6 +124,8 @@ pub(crate) struct MessageLayout {
     pub(crate) slots: Vec<PartSlot>,
     /// The value that holds its blocks or text, where blocks can be added to it.
     pub(crate) content: Option<ContentSpans>,
+    /// The item that it is, if its element is a line that holds several.
+    pub(crate) item: Option<Range<usize>>,
     /// Whether it uses the deprecated functions of Chat, which have no ids and need no answer.
     pub(crate) is_function: bool,
     /// Whether it may have a cache mark, once that was asked for.
@@ -267,6 +272,11 @@ impl Conversation {
         self.fields.get(&self.source, key).map(|value| &self.source[value.span()])
     }
 
+    /// What its agent loads of it, if it is a session file that was read as its agent loads it.
+    pub fn loaded(&self) -> Option<&LoadedSession> {
+        self.loaded.as_deref()
+    }
+
     /// The bytes it was read from.
     pub fn bytes(&self) -> &str {
         &self.source
@@ -292,6 +302,7 @@ pub(crate) struct Builder {
     pub(crate) model: Option<String>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) continues: Option<usize>,
+    pub(crate) loaded: Option<Box<LoadedSession>>,
 }
 
 impl Builder {
@@ -305,6 +316,7 @@ impl Builder {
             model: None,
             findings: Vec::new(),
             continues: None,
+            loaded: None,
         }
     }
 
@@ -389,6 +401,9 @@ impl Builder {
         let mut last = None;
         for (element, owner) in owner.into_iter().enumerate() {
             last = owner.or(last);
+            if self.loaded.as_ref().is_some_and(|loaded| loaded.is_off(element)) {
+                continue;
+            }
             if let (Some(message), None) = (last, owner) {
                 lines[message].push(element);
             }
@@ -436,6 +451,7 @@ impl Builder {
             continues: self.continues,
             bound,
             fields: self.source.fields,
+            loaded: self.loaded,
         }
     }
 }

@@ -19,6 +19,7 @@ mod chat;
 mod check;
 mod claude_code;
 mod codex;
+mod continuation;
 mod conversation;
 mod detect;
 mod edits;
@@ -26,8 +27,10 @@ mod error;
 mod history;
 mod image;
 mod lean;
+mod loaded;
 mod mark;
 mod media;
+mod mend;
 mod options;
 mod overflow;
 mod pi;
@@ -50,14 +53,17 @@ use std::sync::Arc;
 pub use answer::{AnswerReader, ReadAnswer, Unread};
 pub use binding::{BINDING_BETA, Binding, keep_thinking};
 pub use check::Finding;
+pub use continuation::NewSessionFile;
 pub use conversation::{Conversation, Dialect};
 pub use error::DialectError;
 pub use history::{items_of, with_history};
+pub use loaded::{AgentSummary, LoadedSession, Opening, UsageReading};
+pub use mend::{FaultKind, FileFault, MendedFile, mend};
 pub use options::{Options, ThinkingKept, without_options};
 pub use overflow::{Overflow, recognise, recognise_for};
 pub use render::change_message;
 pub use reply::{Reply, ReplyCall, ReplyError, ReplyFilter, ReplyReader, Stop, Usage};
-use source::RequestSource;
+use source::{BadLines, RequestSource};
 pub use sse::{SseEvent, SseReader, SseTooLarge};
 pub use tools::{RECALL_TOOL, ToolOffer, has_tools, with_tool};
 pub use unpack::{decode, decode_within, decoder, unpack};
@@ -73,9 +79,52 @@ const UNPACKED_BYTES_MAX: u64 = 1 << 30;
 ///
 /// A Codex session that is compressed with zstd is opened first.
 pub fn read(bytes: Vec<u8>, dialect: Option<Dialect>) -> Result<Conversation, DialectError> {
-    let text = String::from_utf8(unpack(bytes, UNPACKED_BYTES_MAX)?)
-        .map_err(|error| DialectError::NotUtf8 { at: error.utf8_error().valid_up_to() })?;
-    read_shared(Arc::new(text), dialect)
+    read_shared(Arc::new(text_of(bytes)?), dialect)
+}
+
+/// How much of a session file is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// All messages that were said, in whatever branch, and the summaries of its agent.
+    #[default]
+    Everything,
+    /// The messages that its agent sends when it goes on in it.
+    AsLoaded,
+}
+
+/// Reads a conversation; of a session file, what its agent loads. Lines of a session file that cannot be read are
+/// passed over, as agents do; [`Conversation::loaded`] tells how many.
+///
+/// ```
+/// let lines = concat!(
+///     r#"{"type":"user","uuid":"1","parentUuid":null,"message":{"role":"user","content":"taken back"}}"#, "\n",
+///     r#"{"type":"user","uuid":"2","parentUuid":null,"message":{"role":"user","content":"hello"}}"#, "\n",
+///     r#"{"type":"user","uuid":"3","par"#,
+/// );
+/// let conversation = longhand_dialect::read_as_loaded(lines.into(), None)?;
+/// assert_eq!(conversation.messages.len(), 1);
+/// assert_eq!(conversation.loaded().unwrap().unread, [3]);
+/// # Ok::<(), longhand_dialect::DialectError>(())
+/// ```
+pub fn read_as_loaded(
+    bytes: Vec<u8>,
+    dialect: Option<Dialect>,
+) -> Result<Conversation, DialectError> {
+    read_with(Arc::new(text_of(bytes)?), dialect, Reading::AsLoaded, BadLines::PassedOver)
+}
+
+/// Reads all of a conversation. Lines of a session file that cannot be read are passed over: a file that grows may
+/// end in half a line.
+pub fn read_growing(
+    text: Arc<String>,
+    dialect: Option<Dialect>,
+) -> Result<Conversation, DialectError> {
+    read_with(text, dialect, Reading::Everything, BadLines::PassedOver)
+}
+
+fn text_of(bytes: Vec<u8>) -> Result<String, DialectError> {
+    String::from_utf8(unpack(bytes, UNPACKED_BYTES_MAX)?)
+        .map_err(|error| DialectError::NotUtf8 { at: error.utf8_error().valid_up_to() })
 }
 
 /// Reads a conversation from a text that others hold, too; it is not copied.
@@ -90,7 +139,16 @@ pub fn read_shared(
     text: Arc<String>,
     dialect: Option<Dialect>,
 ) -> Result<Conversation, DialectError> {
-    let source = RequestSource::read(measured(text)?, &[])?;
+    read_with(text, dialect, Reading::Everything, BadLines::Refused)
+}
+
+fn read_with(
+    text: Arc<String>,
+    dialect: Option<Dialect>,
+    reading: Reading,
+    bad_lines: BadLines,
+) -> Result<Conversation, DialectError> {
+    let source = RequestSource::read_with(measured(text)?, &[], bad_lines)?;
     let dialect = match dialect {
         Some(dialect) => dialect,
         None => detect::detect(&source)?,
@@ -99,9 +157,9 @@ pub fn read_shared(
         Dialect::Chat => chat::read(source, None),
         Dialect::Responses => responses::read(source, None),
         Dialect::Anthropic => anthropic::read(source, None),
-        Dialect::ClaudeCode => claude_code::read(source),
-        Dialect::Codex => codex::read(source),
-        Dialect::Pi => pi::read(source),
+        Dialect::ClaudeCode => claude_code::read(source, reading),
+        Dialect::Codex => codex::read(source, reading),
+        Dialect::Pi => pi::read(source, reading),
     })
 }
 

@@ -6,20 +6,131 @@ use longhand_core::json::{JsonKind, JsonNode, JsonValue};
 use longhand_core::{Image, Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 use rustc_hash::FxHashMap;
 
+use crate::Reading;
 use crate::chat::PlacedParts;
 use crate::conversation::{Builder, Conversation, Dialect, MessageLayout, PartSlot};
 use crate::image::pixels;
+use crate::loaded::{LoadedSession, ModelAnswer, Opening, UsageReading, sum_of};
 use crate::source::RequestSource;
 
-pub(crate) fn read(source: RequestSource) -> Conversation {
+pub(crate) fn read(source: RequestSource, reading: Reading) -> Conversation {
     let mut builder = Builder::new(source);
+    let text = builder.source.text.clone();
     let elements = std::mem::take(&mut builder.source.elements);
     names(&mut builder, &elements);
-    for element in path(&builder.source.text, &elements) {
-        read_line(&mut builder, &elements[element], element);
+    let path = path(&text, &elements);
+    match reading {
+        Reading::Everything => {
+            for element in path {
+                read_line(&mut builder, &elements[element], element);
+            }
+        }
+        Reading::AsLoaded => read_loaded(&mut builder, &elements, &path),
     }
     builder.source.elements = elements;
     builder.finish(Dialect::Pi)
+}
+
+/// Reads what the agent loads: the summary of the newest compaction, what that kept, and what came after it.
+fn read_loaded(builder: &mut Builder, elements: &[JsonNode], path: &[usize]) {
+    let text = builder.source.text.clone();
+    let is = |at: usize, kind: &str| {
+        elements[at].get(&text, "type").is_some_and(|value| value.is(&text, kind))
+    };
+    let mut loaded = LoadedSession {
+        compactions: (0..elements.len()).filter(|at| is(*at, "compaction")).count(),
+        unread: std::mem::take(&mut builder.source.unread),
+        opening: opening(builder, elements, path),
+        dangling: dangling(&text, elements),
+        ..LoadedSession::default()
+    };
+    let compaction = path.iter().rposition(|at| is(*at, "compaction"));
+    loaded.has_own_order = compaction.is_some();
+    let mut sent: Vec<usize> = path.to_vec();
+    if let Some(at) = compaction {
+        note(builder, &elements[path[at]], "summary", path[at]);
+        sent = path[first_kept(&text, elements, path, at)..at].to_vec();
+        sent.extend(&path[at + 1..]);
+    }
+    for element in sent {
+        read_line(builder, &elements[element], element);
+    }
+    let mut off: Vec<bool> = (0..elements.len()).map(|at| is(at, "message")).collect();
+    let mut since = Vec::new();
+    for (message, layout) in builder.layout.iter().enumerate() {
+        layout.elements.iter().for_each(|element| off[*element] = false);
+        let answer = layout.elements.last().map(|element| answer_of(builder, &elements[*element]));
+        let Some(Some((model, usage))) = answer else { continue };
+        let usage = UsageReading { message, ..usage };
+        loaded.note_usage(usage);
+        builder.model = model.clone().or(builder.model.take());
+        let last = layout.elements.last();
+        if compaction.is_none_or(|at| last.is_some_and(|last| *last > path[at])) {
+            since.push(ModelAnswer { model, usage });
+        }
+    }
+    if let Some(newer) = Opening::since_change_of_model(&builder.messages, &since) {
+        loaded.opening = Some(newer);
+    }
+    loaded.set_off(elements, off);
+    builder.loaded = Some(Box::new(loaded));
+}
+
+/// Where in the path begins what a compaction kept.
+fn first_kept(text: &str, elements: &[JsonNode], path: &[usize], compaction: usize) -> usize {
+    let line = &elements[path[compaction]];
+    if let Some(id) = string(text, line, "firstKeptEntryId") {
+        let kept = path[..compaction]
+            .iter()
+            .position(|at| string(text, &elements[*at], "id").as_deref() == Some(&id));
+        return kept.unwrap_or(compaction);
+    }
+    // Early files count their lines.
+    let index = line.get(text, "firstKeptEntryIndex");
+    let index = index.and_then(|value| text[value.span()].parse::<usize>().ok());
+    let kept = index.and_then(|index| path[..compaction].iter().position(|at| *at >= index));
+    kept.unwrap_or(compaction)
+}
+
+fn dangling(text: &str, elements: &[JsonNode]) -> usize {
+    let names: rustc_hash::FxHashSet<String> =
+        elements.iter().filter_map(|line| string(text, line, "id")).collect();
+    let parents = elements.iter().filter_map(|line| string(text, line, "parentId"));
+    parents.filter(|parent| !names.contains(parent)).count()
+}
+
+/// The model of an answer, and what the provider counted for it.
+fn answer_of(builder: &Builder, line: &JsonNode) -> Option<(Option<String>, UsageReading)> {
+    let text = &*builder.source.text;
+    let object = |node: &JsonNode, key: &str| {
+        let value = node.get(text, key).filter(|value| value.kind == JsonKind::Object)?;
+        Some(builder.source.node(value))
+    };
+    let message = object(line, "message")?;
+    let usage = object(&message, "usage")?;
+    let reading = UsageReading {
+        message: 0,
+        input_tokens: sum_of(text, &usage, &["input", "cacheRead", "cacheWrite"]),
+        output_tokens: sum_of(text, &usage, &["output"]),
+    };
+    Some((string(text, &message, "model"), reading))
+}
+
+/// Reads the messages before the first answer that the provider counted.
+fn opening(builder: &mut Builder, elements: &[JsonNode], path: &[usize]) -> Option<Opening> {
+    let counted = |at: &usize| {
+        let tokens = answer_of(builder, &elements[*at])?.1.input_tokens;
+        Some(tokens).filter(|tokens| *tokens > 0)
+    };
+    let (end, input_tokens) =
+        path.iter().enumerate().find_map(|(end, at)| Some((end, counted(at)?)))?;
+    let graves = builder.findings.len();
+    for at in &path[..end] {
+        read_line(builder, &elements[*at], *at);
+    }
+    builder.layout.clear();
+    builder.findings.truncate(graves);
+    Some(Opening { messages: std::mem::take(&mut builder.messages), input_tokens })
 }
 
 /// No two lines share a name: links to it would lead to either.

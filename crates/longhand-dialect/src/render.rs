@@ -23,9 +23,15 @@ impl Conversation {
         if window.is_unchanged() {
             return self.source.to_string();
         }
+        if self.loaded.as_ref().is_some_and(|loaded| loaded.has_own_order) {
+            return self.with_continuation(window);
+        }
         let mut splices = Splices::default();
         let mut gone = vec![false; self.elements.len()];
         self.write_changes(window, &mut splices, &mut gone);
+        if self.loaded.is_some() {
+            self.void_usages(window, &mut splices);
+        }
         if let Some((at, switch)) = self.bound.switch() {
             splices.insert(at, switch);
         }
@@ -78,6 +84,15 @@ impl Conversation {
         splices.apply(&self.source)
     }
 
+    /// Takes back what the provider counted for answers after the first edit.
+    fn void_usages(&self, window: &Projection, splices: &mut Splices) {
+        let first = window.messages.iter().position(|shown| *shown != Shown::Unchanged);
+        let after = self.layout.iter().skip(first.unwrap_or(self.layout.len()));
+        after
+            .flat_map(|layout| &layout.elements)
+            .for_each(|element| self.void_usage(splices, *element));
+    }
+
     /// A user message of this format.
     fn user_message(&self, text: &str, mark: &str) -> String {
         if self.dialect == Dialect::Responses {
@@ -124,7 +139,13 @@ impl Conversation {
         splices.remove(&self.elements, gone, &instead);
     }
 
-    fn write_body(&self, splices: &mut Splices, message: usize, part: usize, text: &str) {
+    pub(crate) fn write_body(
+        &self,
+        splices: &mut Splices,
+        message: usize,
+        part: usize,
+        text: &str,
+    ) {
         match &self.layout[message].slots[part] {
             PartSlot::Text(span) | PartSlot::Quoted(span) => {
                 splices.replace(span.clone(), json::quote(text));
@@ -151,7 +172,12 @@ impl Conversation {
 
     /// Writes changed bodies, and takes out the blocks that are not shown and the elements that hold
     /// nothing else.
-    fn write_changes(&self, window: &Projection, splices: &mut Splices, gone: &mut [bool]) {
+    pub(crate) fn write_changes(
+        &self,
+        window: &Projection,
+        splices: &mut Splices,
+        gone: &mut [bool],
+    ) {
         let mut removed: BTreeMap<usize, (&[Range<usize>], Vec<bool>)> = BTreeMap::new();
         for (message, shown) in window.messages.iter().enumerate() {
             let Shown::Changed(changes) = shown else { continue };
@@ -212,7 +238,10 @@ impl Conversation {
             };
             elements().for_each(|element| folded[element] = true);
             if let (Some(low), Some(high)) = (elements().min(), elements().max()) {
-                let unowned = (low..=high).filter(|element| !owned[*element]);
+                let is_off = |element: &usize| {
+                    self.loaded.as_ref().is_some_and(|loaded| loaded.is_off(*element))
+                };
+                let unowned = (low..=high).filter(|element| !owned[*element] && !is_off(element));
                 unowned.for_each(|element| folded[element] = true);
             }
             start = end;
@@ -408,6 +437,12 @@ fn marked_block(kind: &str, quoted: &str, mark: &str) -> String {
 /// A user message as an item of Responses.
 pub(crate) fn input_message(text: &str) -> String {
     marked_input_message(text, "")
+}
+
+/// The same around a JSON string.
+pub(crate) fn input_message_of(quoted: &str) -> String {
+    let block = marked_block("input_text", quoted, "");
+    format!(r#"{{"type":"message","role":"user","content":[{block}]}}"#)
 }
 
 fn marked_input_message(text: &str, mark: &str) -> String {

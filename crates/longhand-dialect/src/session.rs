@@ -209,13 +209,13 @@ fn fields(dialect: Dialect) -> Option<(&'static str, &'static [&'static str])> {
 }
 
 /// A line's name in the form of a UUID, made from a handle.
-fn name(handle: Handle) -> String {
+pub(crate) fn name(handle: Handle) -> String {
     let hex: String =
         handle.to_string().bytes().chain(*b"lo").map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..32])
 }
 
-fn node(conversation: &Conversation, element: usize) -> JsonNode {
+pub(crate) fn node(conversation: &Conversation, element: usize) -> JsonNode {
     let start = conversation.elements[element].start;
     JsonCursor::at(conversation.bytes(), start).node().unwrap_or_default()
 }

@@ -19,6 +19,15 @@ pub(crate) struct RequestSource {
     pub(crate) lines: Vec<u32>,
     /// How many of the elements were passed over, since they were read before.
     pub(crate) known: usize,
+    /// Lines that hold no object, from 1, if such lines may be passed over.
+    pub(crate) unread: Vec<u32>,
+}
+
+/// What is done with a line of a session file that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadLines {
+    Refused,
+    PassedOver,
 }
 
 /// The shape of a request body, its other fields, and its elements.
@@ -51,8 +60,16 @@ impl RequestShape {
 
 impl RequestSource {
     pub(crate) fn read(text: Arc<String>, known: &[JsonValue]) -> Result<Self, DialectError> {
+        Self::read_with(text, known, BadLines::Refused)
+    }
+
+    pub(crate) fn read_with(
+        text: Arc<String>,
+        known: &[JsonValue],
+        bad_lines: BadLines,
+    ) -> Result<Self, DialectError> {
         let mut cursor = JsonCursor::at(&text, start_of(&text));
-        let mut lines = Vec::new();
+        let (mut lines, mut unread) = (Vec::new(), Vec::new());
         let (shape, fields, elements) = match cursor.peek() {
             None => return Err(DialectError::Empty),
             Some(b'[') => {
@@ -62,9 +79,15 @@ impl RequestSource {
                 })?;
                 (RequestShape::Array, JsonNode::default(), elements)
             }
-            Some(b'{') => match body(&text, &mut cursor, known)? {
-                Some(body) => body,
-                None => (RequestShape::Lines, JsonNode::default(), read_lines(&text, &mut lines)?),
+            Some(b'{') => match body(&text, &mut cursor, known) {
+                Ok(Some(body)) => body,
+                Err(error) if bad_lines == BadLines::Refused || !has_lines(&text) => {
+                    return Err(error);
+                }
+                Ok(None) | Err(_) => {
+                    let nodes = read_lines(&text, &mut lines, bad_lines, &mut unread)?;
+                    (RequestShape::Lines, JsonNode::default(), nodes)
+                }
             },
             Some(_) => {
                 return Err(place(
@@ -76,7 +99,7 @@ impl RequestSource {
         };
         let passed = elements.iter().zip(known).take_while(|(one, other)| one.value == **other);
         let known = passed.count();
-        Ok(Self { text, shape, fields, elements, lines, known })
+        Ok(Self { text, shape, fields, elements, lines, known, unread })
     }
 
     /// How an element is called in messages to people.
@@ -222,8 +245,17 @@ fn body(
     Ok(None)
 }
 
+fn has_lines(text: &str) -> bool {
+    text.trim_end().contains('\n')
+}
+
 /// Reads one object after another, each on a line of its own.
-fn read_lines(text: &str, lines: &mut Vec<u32>) -> Result<Vec<JsonNode>, DialectError> {
+fn read_lines(
+    text: &str,
+    lines: &mut Vec<u32>,
+    bad_lines: BadLines,
+    unread: &mut Vec<u32>,
+) -> Result<Vec<JsonNode>, DialectError> {
     let mut cursor = JsonCursor::at(text, start_of(text));
     let mut nodes: Vec<JsonNode> = Vec::new();
     let (mut line, mut counted) = (1, 0);
@@ -231,15 +263,26 @@ fn read_lines(text: &str, lines: &mut Vec<u32>) -> Result<Vec<JsonNode>, Dialect
         let start = cursor.position();
         line += memchr::memchr_iter(b'\n', &text.as_bytes()[counted..start]).count();
         counted = start;
-        lines.push(u32::try_from(line).unwrap_or(u32::MAX));
+        let number = u32::try_from(line).unwrap_or(u32::MAX);
         let object = |node: JsonNode| match node.value.kind {
             JsonKind::Object => Ok(node),
             _ => Err(JsonError { at: start, what: "a line holds an object" }),
         };
-        let node = cursor.node().and_then(object).map_err(|error| {
-            place(text, error, &RequestShape::Lines.element(nodes.len(), lines))
-        })?;
-        nodes.push(node);
+        match cursor.node().and_then(object) {
+            Ok(node) => {
+                lines.push(number);
+                nodes.push(node);
+            }
+            Err(_) if bad_lines == BadLines::PassedOver => {
+                unread.push(number);
+                let next = memchr::memchr(b'\n', &text.as_bytes()[start..]);
+                cursor = JsonCursor::at(text, next.map_or(text.len(), |next| start + next + 1));
+            }
+            Err(error) => {
+                lines.push(number);
+                return Err(place(text, error, &RequestShape::Lines.element(nodes.len(), lines)));
+            }
+        }
     }
     Ok(nodes)
 }

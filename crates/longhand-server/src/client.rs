@@ -15,10 +15,12 @@ use crate::redaction::Redaction;
 const NAME_CHARS_MAX: usize = 40;
 
 /// Headers in which programs name their conversation; that of the parent comes before the sub-agent's.
-const ID_HEADERS: [HeaderName; 5] = [
+const ID_HEADERS: [HeaderName; 7] = [
     HeaderName::from_static("x-parent-session-id"),
     HeaderName::from_static("x-claude-code-session-id"),
+    HeaderName::from_static("session-id"),
     HeaderName::from_static("session_id"),
+    HeaderName::from_static("thread-id"),
     HeaderName::from_static("conversation_id"),
     HeaderName::from_static("x-session-id"),
 ];

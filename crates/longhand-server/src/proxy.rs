@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper::body::{Body as _, Incoming};
+use hyper::header::UPGRADE;
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use longhand::time;
@@ -313,6 +314,10 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Re
         let caller = mcp_caller(shared, &parts, credentials);
         return shared.mcp.answer(shared, &parts, &caller, body, log_line).await;
     }
+    if is_web_socket(&parts.headers) {
+        let message = "Longhand answers no WebSockets; send the request by HTTP";
+        return refuse(log_line, provider, StatusCode::UPGRADE_REQUIRED, message);
+    }
     if is_busy {
         let message = "Longhand has too much to do";
         return refuse(log_line, provider, StatusCode::SERVICE_UNAVAILABLE, message);
@@ -341,6 +346,14 @@ fn mcp_caller(shared: &Shared, parts: &Parts, credentials: Credentials) -> Calle
     let left = || Credentials::of(&parts.uri, &parts.headers, more);
     let credentials = if has_keys { credentials } else { left() };
     Caller::new(shared.ownership.owner(&credentials), &parts.headers)
+}
+
+/// Whether a request would go on as a WebSocket. Clients that can do without go on by HTTP after the right refusal.
+fn is_web_socket(headers: &HeaderMap) -> bool {
+    let upgrade = headers.get(UPGRADE).and_then(|value| value.to_str().ok());
+    upgrade.is_some_and(|upgrade| {
+        upgrade.split(',').any(|name| name.trim().eq_ignore_ascii_case("websocket"))
+    })
 }
 
 /// Has a request checked by the guard of its path, which takes our keys out of it.

@@ -40,6 +40,7 @@ mod export;
 pub mod for_models;
 mod forks;
 mod import;
+mod import_files;
 mod inspect;
 mod kin;
 mod list;
@@ -69,6 +70,7 @@ pub use self::forks::Fork;
 pub use self::import::{
     ImportFile, ImportOutcome, ImportReport, ImportRequest, ImportSource, ImportedSession,
 };
+pub use self::import_files::{FileImport, FileOutcome};
 pub use self::inspect::{NewestRequest, SessionView, ViewSettings, WindowMap};
 pub use self::list::{ListRequest, ListedSession, SessionPage, SessionSummary, short_id};
 pub use self::log::{LogLine, LoggedEdits, UnreadLine};

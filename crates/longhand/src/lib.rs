@@ -133,6 +133,7 @@
 #![forbid(unsafe_code)]
 
 mod admit;
+pub mod agent_files;
 pub mod app;
 mod digest;
 pub mod driver;

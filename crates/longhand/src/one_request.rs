@@ -145,6 +145,15 @@ pub fn image_rule(dialect: Dialect, model: Option<&str>) -> ImageRule {
 }
 
 /// Counts what a request has besides its messages, such as tools.
+///
+/// A session file has neither the agent's system prompt nor its tools: there it is what the provider counted for the
+/// first answer, less the messages before that.
 pub fn tokens_outside_messages(conversation: &Conversation, scale: &Scale) -> Tokens {
-    conversation.attributes.iter().map(|text| scale.text(&text.decode())).sum()
+    let opening = conversation.loaded().and_then(|loaded| loaded.opening.as_ref());
+    let unseen = opening.map_or(Tokens::ZERO, |opening| {
+        let messages = opening.messages.iter();
+        let seen: Tokens = messages.map(|message| scale.message(message, Tokens::MAX)).sum();
+        Tokens(opening.input_tokens).saturating_sub(seen)
+    });
+    unseen + conversation.attributes.iter().map(|text| scale.text(&text.decode())).sum()
 }

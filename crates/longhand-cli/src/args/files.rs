@@ -11,14 +11,23 @@ use super::{
 #[derive(Args)]
 #[command(after_help = "Example:
   longhand compact session.json --budget 8000 -o window.json
-  longhand compact session.json --budget 32k --archive originals.db | longhand check")]
+  longhand compact session.json --budget 32k --archive originals.db | longhand check
+  longhand compact --resume claude@last      # a new session of the agent; the old one stays as it is")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct CompactArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// The most tokens to send, tools and system prompt included, such as 8000 or 32k
-    #[arg(long, value_name = "N", value_parser = amount)]
-    pub(crate) budget: u64,
+    /// Write a new session of the agent beside the old one, and print the command that goes on in it. A session is a file,
+    /// the agent's id for it or the beginning of that, or claude@last, codex@last or pi@last
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["file", "output", "redact"])]
+    pub(crate) resume: Option<String>,
+    /// With --resume: write the new session in the place of the old one, of which a copy is kept
+    #[arg(long, requires = "resume")]
+    pub(crate) replace: bool,
+    /// The most tokens to send, tools and system prompt included, such as 8000 or 32k [default with --resume: what the
+    /// agent sends besides the messages, and 30% of what is left of the model's window, or of 200k if that is larger]
+    #[arg(long, value_name = "N", value_parser = amount, required_unless_present = "resume")]
+    pub(crate) budget: Option<u64>,
     /// Tokens of the budget to keep free for the reply
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
     pub(crate) reserve: u64,
@@ -139,6 +148,28 @@ pub(crate) struct ExpandArgs {
     #[arg(long, value_name = "PATTERN")]
     pub(crate) grep: Option<String>,
     /// Print JSON: the handle, the form (text or json) and the content
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand repair claude@last --dry-run
+  longhand repair session.jsonl
+
+Mended are links to lines that are not there, links in a circle, lines that are there twice and a last line that is cut. The
+old file is kept as a copy.")]
+pub(crate) struct RepairArgs {
+    /// The session: a file, the agent's id for it or the beginning of that, or claude@last, codex@last or pi@last
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+    /// Only list the faults
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Refuse a file of more bytes than this (suffixes k, m and g)
+    #[arg(long, value_name = "BYTES", default_value = "256m", value_parser = amount)]
+    pub(crate) max_input: u64,
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -21,6 +21,8 @@ pub(super) struct Address {
     pub(super) url: String,
     /// What every request must have.
     pub(super) secret: String,
+    /// Whether requests for Anthropic Messages go to Anthropic itself.
+    pub(super) is_anthropic: bool,
 }
 
 impl Address {
@@ -73,6 +75,13 @@ impl Recipe {
                 let project = variable("OPENAI_PROJECT").filter(|project| !project.is_empty());
                 let project = project.map(|project| format!(".{project}")).unwrap_or_default();
                 recipe.set("OPENAI_PROJECT", &format!("{}{project}", address.secret));
+            }
+            "claude" => {
+                // Behind an address that is not the provider's, it would send the schemas of all tools.
+                let is_set = variable("ENABLE_TOOL_SEARCH").is_some();
+                if address.is_anthropic && !is_set {
+                    recipe.set("ENABLE_TOOL_SEARCH", "true");
+                }
             }
             "opencode" => {
                 let before = variable("OPENCODE_CONFIG_CONTENT");
@@ -129,7 +138,16 @@ mod tests {
     use super::*;
 
     fn made(agent: &str, set: impl Fn(&str) -> Option<String>) -> Result<(Recipe, RunFolder)> {
-        let address = Address { url: "http://127.0.0.1:9".to_owned(), secret: "s3cret".to_owned() };
+        made_for(true, agent, set)
+    }
+
+    fn made_for(
+        is_anthropic: bool,
+        agent: &str,
+        set: impl Fn(&str) -> Option<String>,
+    ) -> Result<(Recipe, RunFolder)> {
+        let (url, secret) = ("http://127.0.0.1:9".to_owned(), "s3cret".to_owned());
+        let address = Address { url, secret, is_anthropic };
         let folder = RunFolder::create().unwrap();
         Ok((Recipe::of(agent, &address, &folder, set)?, folder))
     }
@@ -148,6 +166,20 @@ mod tests {
         assert_eq!(variable(&recipe, "ANTHROPIC_BASE_URL"), "http://127.0.0.1:9/s3cret");
         assert_eq!(variable(&recipe, "NO_PROXY"), "intranet,127.0.0.1,localhost");
         assert!(recipe.arguments.is_empty());
+    }
+
+    #[test]
+    fn claude_code_defers_tools_for_its_own_provider_unless_the_user_decided() {
+        let name = "ENABLE_TOOL_SEARCH";
+        let sets = |recipe: &Recipe| recipe.variables.iter().any(|(known, _)| known == name);
+        assert_eq!(variable(&made("claude", |_| None).unwrap().0, name), "true");
+        assert!(
+            !sets(&made_for(false, "claude", |_| None).unwrap().0),
+            "others know no such tools"
+        );
+        let decided = |asked: &str| (asked == name).then(|| "false".to_owned());
+        assert!(!sets(&made("claude", decided).unwrap().0));
+        assert!(!sets(&made("codex", |_| None).unwrap().0));
     }
 
     #[test]

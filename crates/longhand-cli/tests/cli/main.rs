@@ -1,6 +1,7 @@
 //! The `longhand` binary, end to end: what a user types, what comes back.
 #![allow(clippy::unwrap_used)]
 
+mod agent_files;
 mod app;
 mod archive;
 mod bad_input;

@@ -70,9 +70,20 @@ impl Folder {
         FinishedRun::of(line, &child.wait_with_output().unwrap())
     }
 
+    /// Runs it without any input, as a scheduler does.
+    pub(crate) fn run_null(&self, line: &str) -> FinishedRun {
+        FinishedRun::of(line, &self.command(line).stdin(Stdio::null()).output().unwrap())
+    }
+
     /// Starts it with all three streams piped.
     pub(crate) fn start(&self, line: &str) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_longhand"))
+        let mut command = self.command(line);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longhand"));
+        command
             .args(line.split_whitespace())
             .current_dir(self.0.path())
             .env("NO_COLOR", "1")
@@ -80,11 +91,10 @@ impl Folder {
             .env("XDG_CONFIG_HOME", self.path("config"))
             .env_remove("OPENAI_API_KEY")
             .env("HOME", self.0.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+            .env_remove("CLAUDE_CONFIG_DIR")
+            .env_remove("CODEX_HOME")
+            .env_remove("PI_CODING_AGENT_DIR");
+        command
     }
 
     /// Counts a file's tokens.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 
 use longhand_archive::{After, NewEntry, NewSession, Origin, Owner, SessionId, SessionInfo};
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{App, AppError, check_new_name};
+use crate::agent_files::{Agent, AgentFile};
 use crate::driver::{
     Rejoined, Rejoining, entry_with, group_of, new_entry, opening_of, origin_of, rejoin,
 };
@@ -191,6 +193,19 @@ impl ImportRequest {
     }
 }
 
+impl ImportedSession {
+    /// A session that had the conversation already.
+    fn again(Rejoined { session, added }: Rejoined) -> Self {
+        Self {
+            id: session.id.to_string(),
+            name: session.name,
+            outcome: ImportOutcome::Rejoined,
+            rounds: 0,
+            added: added as u64,
+        }
+    }
+}
+
 impl App {
     /// Imports what was checked with the same request.
     ///
@@ -221,14 +236,15 @@ impl App {
                         &request.file,
                     )
                 };
+                let is_agent_file = conversation.dialect.is_session_file()
+                    && request.name.is_none()
+                    && !request.append
+                    && Path::new(&request.file).is_file();
                 match self.rejoined(text, *conversation, request)? {
-                    Rejoining::Known(Rejoined { session, added }) => vec![ImportedSession {
-                        id: session.id.to_string(),
-                        name: session.name,
-                        outcome: ImportOutcome::Rejoined,
-                        rounds: 0,
-                        added: added as u64,
-                    }],
+                    Rejoining::Known(rejoined) => vec![ImportedSession::again(rejoined)],
+                    Rejoining::Unknown(..) if is_agent_file => {
+                        vec![self.import_one_file(request)?]
+                    }
                     Rejoining::Unknown(conversation, meanings) => {
                         let path = conversation.path();
                         system_messages_left = path.lead as u64;
@@ -243,6 +259,16 @@ impl App {
             }
         };
         Ok(ImportReport { sessions, system_messages_left })
+    }
+
+    /// Imports a session file so that it is known when it is imported again with others.
+    fn import_one_file(&self, request: &ImportRequest) -> Result<ImportedSession, AppError> {
+        let file = AgentFile::of(Agent::Claude, Path::new(&request.file));
+        let import = self.import_agent_file(&file, request)?;
+        let info = self.find_info(&import.session)?;
+        let (name, rounds) = info.map(|info| (info.name, info.rounds)).unwrap_or_default();
+        let (id, added) = (import.session, import.added);
+        Ok(ImportedSession { id, name, outcome: ImportOutcome::New, rounds, added })
     }
 
     fn restore(
@@ -303,7 +329,7 @@ impl App {
 
     /// Adds a conversation to the session that the proxy, or an earlier import, began for it. If there is none, it comes
     /// back, with what its messages mean.
-    fn rejoined(
+    pub(super) fn rejoined(
         &self,
         text: String,
         conversation: Conversation,

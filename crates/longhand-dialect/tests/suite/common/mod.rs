@@ -155,6 +155,11 @@ pub(crate) fn fold(ranges: &[(usize, usize)], text: &str) -> Operation {
 
 /// Writes a conversation with these changes; the handle of a fold is that of "x".
 pub(crate) fn render(conversation: &Conversation, operations: &[Operation]) -> String {
+    conversation.render(&window(conversation, operations))
+}
+
+/// The window of a conversation with these changes.
+pub(crate) fn window(conversation: &Conversation, operations: &[Operation]) -> Projection {
     let mut window = Projection::unchanged(conversation.messages.len());
     let mut change = |message: usize, part: usize, change: Change| {
         if let Shown::Changed(changes) = &mut window.messages[message] {
@@ -181,7 +186,7 @@ pub(crate) fn render(conversation: &Conversation, operations: &[Operation]) -> S
         let (before, handle) = (ranges[0].start, Handle::of(["x"]));
         window.block = Some(ShownBlock { before, handle, text: text.clone() });
     }
-    conversation.render(&window)
+    window
 }
 
 pub(crate) fn graves(conversation: &Conversation) -> Vec<String> {

@@ -4,5 +4,6 @@
 mod claude_code;
 mod codex;
 mod common;
+mod loaded;
 mod pi;
 mod real;

@@ -1,0 +1,153 @@
+//! Many session files: those that agents keep, of folders, or several that are named.
+
+#[cfg(not(unix))]
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use longhand::agent_files::{Agent, AgentFile};
+use longhand::app::{App, FileImport, FileOutcome, ImportRequest};
+use serde_json::json;
+
+use super::explained;
+use crate::args::ImportArgs;
+use crate::output::{counted, counted_as};
+use crate::{CommandOutcome, output, progress, store};
+
+/// How deep a folder is searched.
+const DEPTH_MAX: usize = 8;
+
+/// The files that are imported together; `None` if it is one input of any kind.
+pub(super) fn gathered(args: &ImportArgs) -> Result<Option<Vec<AgentFile>>> {
+    let is_one = match args.files.as_slice() {
+        [] => !args.dry_run && has_input(),
+        [path] => !args.dry_run && !path.is_dir(),
+        _ => false,
+    };
+    if is_one {
+        return Ok(None);
+    }
+    if args.id.is_some() || args.append {
+        bail!("--id and --append are for one file");
+    }
+    if args.files.is_empty() {
+        let mut files = Vec::new();
+        for agent in Agent::ALL {
+            files.extend(agent.files(|name| std::env::var(name).ok())?);
+        }
+        return Ok(Some(files));
+    }
+    let mut paths = Vec::new();
+    for path in &args.files {
+        gather(path, DEPTH_MAX, &mut paths)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+    }
+    paths.sort();
+    Ok(Some(paths.iter().map(|path| AgentFile::of(Agent::Claude, path)).collect()))
+}
+
+/// Whether something is piped into the command.
+fn has_input() -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        let kind = std::fs::metadata("/dev/stdin").map(|data| data.file_type());
+        kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file() || kind.is_socket())
+    }
+    #[cfg(not(unix))]
+    {
+        !std::io::stdin().is_terminal()
+    }
+}
+
+fn gather(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    if !path.is_dir() {
+        std::fs::metadata(path)?;
+        paths.push(path.to_owned());
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_session = name.ends_with(".jsonl") || name.ends_with(".jsonl.zst");
+        let kind = entry.file_type()?;
+        if (kind.is_dir() && depth > 0) || (kind.is_file() && is_session) {
+            gather(&entry.path(), depth - 1, paths)?;
+        }
+    }
+    Ok(())
+}
+
+/// Imports files one by one. One that cannot be read is named, and the others are imported.
+pub(super) fn import(args: &ImportArgs, files: &[AgentFile]) -> Result<CommandOutcome> {
+    let app = if args.dry_run {
+        match store::app_existing(&args.archive) {
+            Ok(app) => app,
+            Err(_) => App::new(std::sync::Arc::new(longhand::MemoryArchive::default())),
+        }
+    } else {
+        store::app(&args.archive)?
+    };
+    let mut request = ImportRequest {
+        redactor: store::redactor_if(args.redact && !args.dry_run, &args.archive)?,
+        bytes_max: args.max_input,
+        now_ms: store::now_ms(),
+        ..ImportRequest::default()
+    };
+    let (mut imports, mut failed) = (Vec::new(), Vec::new());
+    for (at, file) in files.iter().enumerate() {
+        progress::rename(&format!("importing file {} of {}", at + 1, files.len()));
+        let name = file.path.display().to_string();
+        request.file.clone_from(&name);
+        let import = if args.dry_run {
+            app.weigh_agent_file(file)
+        } else {
+            app.import_agent_file(file, &request)
+        };
+        match import {
+            Ok(import) => imports.push(import),
+            // A file without a message is no fault: agents begin many.
+            Err(longhand::app::AppError::NothingToImport) => {}
+            Err(error) => failed.push((name.clone(), format!("{:#}", explained(error, &name)))),
+        }
+    }
+    for (name, error) in &failed {
+        let named =
+            if error.contains(name.as_str()) { error.clone() } else { format!("{name}: {error}") };
+        output::say(&format!("skipped: {named}"));
+    }
+    if args.json {
+        let failed: Vec<_> =
+            failed.iter().map(|(file, error)| json!({"file": file, "error": error})).collect();
+        output::print_json(&json!({"files": imports, "skipped": failed}))?;
+    } else {
+        output::print(&told(&imports, args.dry_run))?;
+    }
+    Ok(if failed.is_empty() { CommandOutcome::Done } else { CommandOutcome::No })
+}
+
+fn told(imports: &[FileImport], is_dry: bool) -> String {
+    let mut text = String::new();
+    let of = |outcome: FileOutcome| imports.iter().filter(move |import| import.outcome == outcome);
+    if is_dry {
+        for (outcome, what) in [(FileOutcome::New, "new"), (FileOutcome::Grown, "changed")] {
+            for import in of(outcome) {
+                let bytes = longhand_core::grouped(import.bytes as usize);
+                let file = output::harmless_line(&import.file);
+                text.push_str(&format!("{what:>8} {bytes:>13}  {file}\n"));
+            }
+        }
+    }
+    let count = |outcome| of(outcome).count();
+    let (new, grown, same) =
+        (count(FileOutcome::New), count(FileOutcome::Grown), count(FileOutcome::Same));
+    let added: u64 = imports.iter().map(|import| import.added).sum();
+    let done = if is_dry {
+        "nothing was imported".to_owned()
+    } else {
+        format!("imported {}", counted_as(added as usize, "entry", "entries"))
+    };
+    let files = counted(imports.len(), "file");
+    text.push_str(&format!("{done}; {files}: {new} new, {grown} changed, {same} as they were\n"));
+    text
+}
