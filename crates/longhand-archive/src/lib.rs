@@ -42,6 +42,8 @@ mod memory;
 mod number;
 mod pack;
 mod page;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod record;
 mod role;
 mod seal;
@@ -63,6 +65,8 @@ pub use longhand_core::session::{Node, Version};
 pub use longhand_recall::{Strictness, snippet};
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresArchive, PostgresSettings, ServerError, is_postgres};
 pub use record::{
     After, Appended, Entry, Found, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry,
     NewSession, Note, NoteContent, Origin, RankedFound, RankedHit, Reference, Regretted,

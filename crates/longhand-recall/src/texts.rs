@@ -88,6 +88,34 @@ impl Texts {
         }
     }
 
+    /// Adds a text of which another index tells how many words it has, and of some terms how often and where it has them.
+    pub fn add_measured(
+        &mut self,
+        length: u64,
+        terms: impl IntoIterator<Item = (String, u64, Vec<u32>)>,
+    ) {
+        let number = self.lengths.len();
+        for (term, count, first) in terms {
+            let last = first.last().copied().unwrap_or(0);
+            self.terms.entry(term).or_default().push((number, Places { count, first, last }));
+        }
+        self.lengths.push(length);
+    }
+
+    /// How many words each text has.
+    pub fn lengths(&self) -> &[u64] {
+        &self.lengths
+    }
+
+    /// Each term with the texts that have it: their numbers, how often, and the first places.
+    pub fn postings(&self) -> impl Iterator<Item = (&str, Vec<(usize, u64, &[u32])>)> {
+        self.terms.iter().map(|(term, texts)| {
+            let texts = texts.iter();
+            let texts = texts.map(|(number, places)| (*number, places.count, &places.first[..]));
+            (term.as_str(), texts.collect())
+        })
+    }
+
     /// How many texts and words are counted.
     pub fn totals(&self, is_counted: impl Fn(usize) -> bool) -> Totals {
         let lengths = self.lengths.iter().enumerate().filter(|(number, _)| is_counted(*number));
