@@ -70,7 +70,8 @@ use crate::storage::{
 use crate::wait::is_waiting;
 use crate::{
     ArchiveError, BestEntries, BestQuery, Damage, KnownPath, Listing, Note, Owner, Page,
-    RequestRecord, SessionId, SessionInfo, UsageLine, Vocabulary, VocabularyQuery, pack, seal, wait,
+    RequestRecord, SessionId, SessionInfo, UsageLine, Vocabulary, VocabularyQuery, pack, seal,
+    wait,
 };
 
 /// An archive in a file, which processes may share.

@@ -211,7 +211,10 @@ fn from_password_file(
         let fields = split_fields(line);
         let [patterns @ .., password] = fields.as_slice() else { return None };
         let fits = patterns.len() == wanted.len()
-            && patterns.iter().zip(wanted).all(|(pattern, value)| pattern == "*" || pattern == value);
+            && patterns
+                .iter()
+                .zip(wanted)
+                .all(|(pattern, value)| pattern == "*" || pattern == value);
         fits.then(|| password.clone())
     });
     Ok(password)
@@ -274,14 +277,21 @@ mod tests {
     fn an_address_shows_itself_without_its_password() {
         for (text, shown) in [
             ("postgres://me:s3cret@db.example:6543/work", "postgres://me@db.example:6543/work"),
-            ("postgresql://me:s3cret@db.example/work?sslmode=disable", "postgres://me@db.example/work"),
+            (
+                "postgresql://me:s3cret@db.example/work?sslmode=disable",
+                "postgres://me@db.example/work",
+            ),
             ("postgres://me@[::1]/work", "postgres://me@[::1]/work"),
         ] {
             let address = parse(text, &[]);
             assert_eq!(address.to_string(), shown);
             assert!(!format!("{address:?}").contains("s3cret"));
         }
-        for bad in ["postgres://me:s3cret@db:x/work", "postgres://me:s3cret@db/a?sslmode=s", "postgres://h/?x=s3cret"] {
+        for bad in [
+            "postgres://me:s3cret@db:x/work",
+            "postgres://me:s3cret@db/a?sslmode=s",
+            "postgres://h/?x=s3cret",
+        ] {
             let error = Address::parse(bad, &made(&[])).unwrap_err().to_string();
             assert!(!error.contains("s3cret"), "{error}");
         }
@@ -310,15 +320,23 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pass");
-        std::fs::write(&file, "# all\nother:*:*:*:no\nh:5432:d:me:p\\:a\\\\ss\n*:*:*:*:rest\n").unwrap();
+        std::fs::write(&file, "# all\nother:*:*:*:no\nh:5432:d:me:p\\:a\\\\ss\n*:*:*:*:rest\n")
+            .unwrap();
         let file_text = file.display().to_string();
         let password = |text: &str, pairs: &[(&'static str, &str)]| {
             let address = Address::parse(text, &made(pairs));
-            address.map(|address| address.config.get_password().map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+            address.map(|address| {
+                address
+                    .config
+                    .get_password()
+                    .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+            })
         };
         let named = [("PGPASSFILE", file_text.as_str())];
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(password("postgres://me@h/d", &named).unwrap_err().to_string().contains("chmod 600"));
+        assert!(
+            password("postgres://me@h/d", &named).unwrap_err().to_string().contains("chmod 600")
+        );
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(password("postgres://me@h/d", &named).unwrap(), some("p:a\\ss"));

@@ -72,7 +72,11 @@ pub(super) async fn insert(
 type NumberedLine = (i64, u64, BatchLine);
 
 /// Reads the lines of all batches after a number: what is needed to tell which are live.
-pub(super) async fn lines(db: &Client, id: SessionId, since: u64) -> Result<Vec<NumberedLine>, Fault> {
+pub(super) async fn lines(
+    db: &Client,
+    id: SessionId,
+    since: u64,
+) -> Result<Vec<NumberedLine>, Fault> {
     let sql = "SELECT session, number, after, reach FROM longhand.batch \
                WHERE session = (SELECT number FROM longhand.session WHERE id = $1) \
                AND number > $2 ORDER BY number";

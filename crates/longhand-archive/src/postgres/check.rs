@@ -126,7 +126,11 @@ async fn strays(db: &Client, of: &StoredSession) -> Result<Vec<Damage>, Fault> {
     let strays = expected.into_iter().enumerate().filter_map(|(column, (expected, part))| {
         let found: i64 = row.get(column);
         let detail = "is not known to the session".to_owned();
-        (found.cast_unsigned() > expected).then_some(Damage { session: Some(of.id()), part, detail })
+        (found.cast_unsigned() > expected).then_some(Damage {
+            session: Some(of.id()),
+            part,
+            detail,
+        })
     });
     Ok(strays.collect())
 }

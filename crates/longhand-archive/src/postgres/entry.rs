@@ -161,7 +161,11 @@ pub(super) async fn bodies(
 }
 
 /// The entries from a number on that do not follow the one with the number before, with the numbers of their sessions.
-pub(super) async fn forks(db: &Client, id: SessionId, since: u64) -> Result<Vec<(i64, Fork)>, Fault> {
+pub(super) async fn forks(
+    db: &Client,
+    id: SessionId,
+    since: u64,
+) -> Result<Vec<(i64, Fork)>, Fault> {
     let sql = "SELECT session, seq, parent, link FROM longhand.entry \
                WHERE session = (SELECT number FROM longhand.session WHERE id = $1) \
                AND parent IS DISTINCT FROM seq - 1 AND seq >= $2 ORDER BY seq";
@@ -193,11 +197,15 @@ pub(super) fn statements(entries: &[StoredEntry]) -> impl Iterator<Item = &[Stor
 }
 
 /// Writes entries, which have their ids; search does not know them yet.
-pub(super) async fn insert(db: &Client, entries: &[StoredEntry]) -> Result<(), tokio_postgres::Error> {
+pub(super) async fn insert(
+    db: &Client,
+    entries: &[StoredEntry],
+) -> Result<(), tokio_postgres::Error> {
     fn all<'e, T>(entries: &'e [StoredEntry], of: impl Fn(&'e StoredEntry) -> T) -> Vec<T> {
         entries.iter().map(of).collect()
     }
-    let counted = |of: fn(&StoredEntry) -> u64| -> Vec<i64> { all(entries, |entry| number(of(entry))) };
+    let counted =
+        |of: fn(&StoredEntry) -> u64| -> Vec<i64> { all(entries, |entry| number(of(entry))) };
     let links = all(entries, |entry| entry.node.link.0.to_be_bytes().to_vec());
     let sql = "WITH waiting AS (INSERT INTO longhand.pending SELECT unnest($3::int8[])) \
                INSERT INTO longhand.entry (session, seq, id, parent, round, at_ms, source_ms, link, seal, form, \

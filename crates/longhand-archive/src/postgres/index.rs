@@ -10,8 +10,8 @@ mod rank;
 mod reach;
 mod slice;
 
-use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
 
 pub(super) use self::find::candidates;
 pub(super) use self::known::vocabulary;
@@ -84,7 +84,8 @@ async fn waiting(db: &Client) -> Result<Vec<Indexed>, Fault> {
             Err(fault) => return Err(fault),
         };
         bytes += text.len();
-        let doc = Doc { id, session: session.number, owner: session.owner(), length: 0, at_ms, roles };
+        let doc =
+            Doc { id, session: session.number, owner: session.owner(), length: 0, at_ms, roles };
         indexed.push((id, doc, text));
         if bytes > SLICE_BYTES {
             break;
@@ -146,8 +147,7 @@ pub(super) async fn forget(db: &Client, session: i64) -> Result<(), Fault> {
     let rows = db.query_typed(sql, &[(&slice::session_mark(session), Type::BYTEA)]).await?;
     let slices: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
     let docs = rows.iter().flat_map(|row| slice::docs(row.get(1)).unwrap_or_default());
-    let again: Vec<i64> =
-        docs.filter(|doc| doc.session != session).map(|doc| doc.id).collect();
+    let again: Vec<i64> = docs.filter(|doc| doc.session != session).map(|doc| doc.id).collect();
     give_up(db, &slices, &again).await
 }
 

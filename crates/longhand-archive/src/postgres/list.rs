@@ -8,7 +8,9 @@ use super::fault::Fault;
 use super::log::of_numbers;
 use super::session::{self, StoredSession, array};
 use crate::storage::Referenced;
-use crate::{Cursor, KnownPath, Listing, Owner, Page, SessionFilter, SessionId, SessionInfo, codec};
+use crate::{
+    Cursor, KnownPath, Listing, Owner, Page, SessionFilter, SessionId, SessionInfo, codec,
+};
 
 type Value<'v> = (&'v (dyn ToSql + Sync), Type);
 
@@ -36,11 +38,14 @@ pub(super) async fn sessions(
         }
         SessionFilter::Named(name) => {
             bytes = name.as_bytes().to_vec();
-            ("name = $1", (&bytes, Type::BYTEA))
+            ("substr(name, 1, 64) = substr($1, 1, 64) AND name = $1", (&bytes, Type::BYTEA))
         }
         SessionFilter::NamePrefix(prefix) => {
             bytes = prefix.as_bytes().to_vec();
-            ("name >= $1 AND substr(name, 1, length($1)) = $1", (&bytes, Type::BYTEA))
+            (
+                "substr(name, 1, 64) >= substr($1, 1, 64) AND substr(name, 1, length($1)) = $1",
+                (&bytes, Type::BYTEA),
+            )
         }
         SessionFilter::IdPrefix(digits) => {
             if !digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
@@ -92,7 +97,11 @@ const PROBES: usize = 64;
 ///
 /// A link is a hash of everything before it: if one is known, all before it are. The first look takes the last links,
 /// since most conversations go on where they ended, and some before them, ever farther apart.
-pub(super) async fn links(db: &Client, owner: Owner, links: &[Link]) -> Result<Vec<KnownPath>, Fault> {
+pub(super) async fn links(
+    db: &Client,
+    owner: Owner,
+    links: &[Link],
+) -> Result<Vec<KnownPath>, Fault> {
     // All links before `known` are known, those from `unknown` on are not.
     let (mut known, mut unknown) = (0, links.len());
     let mut best = Vec::new();
@@ -101,7 +110,8 @@ pub(super) async fn links(db: &Client, owner: Owner, links: &[Link]) -> Result<V
         let probes = if is_first { newest(links.len()) } else { spread(known, unknown) };
         is_first = false;
         let found = known_links(db, owner, links, &probes).await?;
-        let last = probes.iter().rposition(|probe| found.iter().any(|path| path.known == probe + 1));
+        let last =
+            probes.iter().rposition(|probe| found.iter().any(|path| path.known == probe + 1));
         match last {
             None => unknown = probes[0],
             Some(at) => {
@@ -143,7 +153,8 @@ async fn known_links(
     let sql = "SELECT s.id, e.seq, w.place FROM unnest($1::bytea[]) WITH ORDINALITY w(link, place) \
                JOIN longhand.entry e ON e.link = w.link \
                JOIN longhand.session s ON s.number = e.session AND s.owner = $2 ORDER BY e.id";
-    let values: [Value<'_>; 2] = [(&wanted, Type::BYTEA_ARRAY), (&&owner.to_bytes()[..], Type::BYTEA)];
+    let values: [Value<'_>; 2] =
+        [(&wanted, Type::BYTEA_ARRAY), (&&owner.to_bytes()[..], Type::BYTEA)];
     let rows = db.query_typed(sql, &values).await?;
     let read = |row: &Row| KnownPath {
         session: SessionId::from_bytes(array(row.get(0))),
@@ -164,7 +175,8 @@ pub(super) async fn references(db: &Client, handle: Handle) -> Result<Vec<Refere
         let number: i64 = row.get(0);
         let session = sessions.iter().find(|session| session.number == number)?;
         let batch = row.get::<_, i64>(1).cast_unsigned();
-        let (session, owner) = (!session.info.is_damaged).then(|| (session.id(), session.owner()))?;
+        let (session, owner) =
+            (!session.info.is_damaged).then(|| (session.id(), session.owner()))?;
         Some(Referenced { session, owner, batch })
     });
     Ok(found.collect())
@@ -195,7 +207,15 @@ mod tests {
     #[test]
     fn the_known_beginning_of_a_conversation_is_found_in_few_looks() {
         for length in [0, 1, 2, 31, 32, 33, 100, 1_000, 100_000] {
-            for known in [0, 1, length / 3, length / 2, length.saturating_sub(40), length.saturating_sub(1), length] {
+            for known in [
+                0,
+                1,
+                length / 3,
+                length / 2,
+                length.saturating_sub(40),
+                length.saturating_sub(1),
+                length,
+            ] {
                 let known = known.min(length);
                 assert!(looks(length, known) <= 5, "{known} of {length}");
             }

@@ -5,7 +5,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use super::fault::Fault;
-use super::session::{self, StoredSession, array, number, text};
+use super::session::{self, StoredSession, array, hash, number, text};
 use crate::number::{push_number, take_number};
 use crate::seal::{Seal, Sealer};
 use crate::usage::day_of;
@@ -154,7 +154,8 @@ pub(super) async fn requests(
     let (Some(newest), Some(oldest)) = (numbers.items.first(), numbers.items.last()) else {
         return Ok(Listing::empty());
     };
-    let sql = log::select!("WHERE r.session = $1 AND r.number BETWEEN $2 AND $3 ORDER BY r.number DESC");
+    let sql =
+        log::select!("WHERE r.session = $1 AND r.number BETWEEN $2 AND $3 ORDER BY r.number DESC");
     let values: [Value<'_>; 3] = [
         (&session.number, Type::INT8),
         (&number(*oldest), Type::INT8),
@@ -178,7 +179,7 @@ pub(super) async fn answer(
 ) -> Result<Listing<(SessionId, RequestRecord)>, Fault> {
     let sql = "SELECT r.number, r.at_ms, r.preamble, r.answer, r.seal, r.line, s.id FROM longhand.request r \
                JOIN longhand.session s ON s.number = r.session AND s.owner = $2 \
-               WHERE r.answer = $1 ORDER BY r.id DESC LIMIT 1";
+               WHERE substr(r.answer, 1, 64) = substr($1, 1, 64) AND r.answer = $1 ORDER BY r.id DESC LIMIT 1";
     let values: [Value<'_>; 2] =
         [(&answer.as_bytes(), Type::BYTEA), (&&owner.to_bytes()[..], Type::BYTEA)];
     let found = db.query_typed_opt(sql, &values).await?;
@@ -210,12 +211,12 @@ pub(super) async fn sums(
 ) -> Result<Vec<(SumsKey, RequestSums)>, tokio_postgres::Error> {
     let ids: Vec<Vec<u8>> = keys.iter().map(|key| key.session.to_bytes().to_vec()).collect();
     let days: Vec<i64> = keys.iter().map(|key| key.day).collect();
-    let models: Vec<&[u8]> = keys.iter().map(|key| key.model.as_bytes()).collect();
-    let sql = "SELECT s.id, u.day, u.model, u.sums FROM unnest($1::bytea[], $2::int8[], $3::bytea[]) w(id, day, model) \
+    let hashes: Vec<Vec<u8>> = keys.iter().map(|key| hash(&key.model).to_vec()).collect();
+    let sql = "SELECT s.id, u.day, u.model, u.sums FROM unnest($1::bytea[], $2::int8[], $3::bytea[]) w(id, day, hash) \
                JOIN longhand.session s ON s.id = w.id \
-               JOIN longhand.usage u ON u.session = s.number AND u.day = w.day AND u.model = w.model";
+               JOIN longhand.usage u ON u.session = s.number AND u.day = w.day AND u.hash = w.hash";
     let values: [Value<'_>; 3] =
-        [(&ids, Type::BYTEA_ARRAY), (&days, Type::INT8_ARRAY), (&models, Type::BYTEA_ARRAY)];
+        [(&ids, Type::BYTEA_ARRAY), (&days, Type::INT8_ARRAY), (&hashes, Type::BYTEA_ARRAY)];
     let rows = db.query_typed(sql, &values).await?;
     let read = |row: &Row| {
         let session = SessionId::from_bytes(array(row.get(0)));
@@ -231,11 +232,12 @@ pub(super) async fn save_sums(
     key: &SumsKey,
     sums: &RequestSums,
 ) -> Result<(), tokio_postgres::Error> {
-    let sql = "INSERT INTO longhand.usage (session, day, model, sums) VALUES ($1, $2, $3, $4) \
-               ON CONFLICT (session, day, model) DO UPDATE SET sums = excluded.sums";
-    let values: [Value<'_>; 4] = [
+    let sql = "INSERT INTO longhand.usage (session, day, hash, model, sums) VALUES ($1, $2, $3, $4, $5) \
+               ON CONFLICT (session, day, hash) DO UPDATE SET sums = excluded.sums";
+    let values: [Value<'_>; 5] = [
         (&session, Type::INT8),
         (&key.day, Type::INT8),
+        (&&hash(&key.model)[..], Type::BYTEA),
         (&key.model.as_bytes(), Type::BYTEA),
         (&sums.encode(), Type::BYTEA),
     ];
@@ -294,7 +296,8 @@ pub(super) async fn notes(db: &Client, id: SessionId) -> Result<Vec<(SessionId, 
     let Some(session) = session::find(db, id).await? else { return Ok(Vec::new()) };
     let sql = "SELECT number, at_ms, handle, seal, content FROM longhand.note \
                WHERE session = $1 AND number <= $2 ORDER BY number";
-    let values: [Value<'_>; 2] = [(&session.number, Type::INT8), (&number(session.notes), Type::INT8)];
+    let values: [Value<'_>; 2] =
+        [(&session.number, Type::INT8), (&number(session.notes), Type::INT8)];
     let rows = db.query_typed(sql, &values).await?;
     let mut rows = rows.iter();
     let mut notes = Vec::new();
@@ -306,7 +309,10 @@ pub(super) async fn notes(db: &Client, id: SessionId) -> Result<Vec<(SessionId, 
 }
 
 /// The notes of all sessions that have a handle. Damaged sessions are skipped.
-pub(super) async fn notes_with(db: &Client, handle: Handle) -> Result<Vec<(SessionId, Note)>, Fault> {
+pub(super) async fn notes_with(
+    db: &Client,
+    handle: Handle,
+) -> Result<Vec<(SessionId, Note)>, Fault> {
     let sql = "SELECT number, at_ms, handle, seal, content, session FROM longhand.note \
                WHERE handle = $1 ORDER BY session, number";
     let letters = codec::letters(handle).into_bytes();

@@ -21,7 +21,8 @@ const LOCK: i64 = 0x6c6f_6e67_6861_6e64;
 const STEPS: [&str; VERSION as usize] = [FIRST];
 
 /// Texts are bytes, since `text` takes no NUL and orders by language; the long ones are packed, and the server must not
-/// try to compress them again. What is called a seal is a checksum over the row.
+/// try to compress them again. What is called a seal is a checksum over the row, and a hash
+/// stands in an index for a text that may be too long for it.
 const FIRST: &str = "\
 CREATE SEQUENCE longhand.entry_id;
 CREATE SEQUENCE longhand.request_id;
@@ -60,7 +61,7 @@ CREATE TABLE longhand.session (
 ) WITH (fillfactor = 70);
 CREATE INDEX session_activity ON longhand.session (owner, newest, number);
 CREATE INDEX session_recent ON longhand.session (newest, number);
-CREATE INDEX session_name ON longhand.session (name);
+CREATE INDEX session_name ON longhand.session (substr(name, 1, 64));
 CREATE INDEX session_kin ON longhand.session (kin) WHERE kin IS NOT NULL;
 CREATE INDEX session_continues ON longhand.session (continues) WHERE continues IS NOT NULL;
 
@@ -130,15 +131,16 @@ CREATE TABLE longhand.request (
     PRIMARY KEY (session, number)
 );
 CREATE INDEX request_preamble ON longhand.request (preamble) WHERE preamble IS NOT NULL;
-CREATE INDEX request_answer ON longhand.request (answer) WHERE answer IS NOT NULL;
+CREATE INDEX request_answer ON longhand.request (substr(answer, 1, 64)) WHERE answer IS NOT NULL;
 
 -- What the requests of a session to a model on a day took, added up.
 CREATE TABLE longhand.usage (
     session bigint NOT NULL REFERENCES longhand.session,
     day bigint NOT NULL,
+    hash bytea NOT NULL,
     model bytea NOT NULL,
     sums bytea NOT NULL,
-    PRIMARY KEY (session, day, model)
+    PRIMARY KEY (session, day, hash)
 ) WITH (fillfactor = 70);
 CREATE INDEX usage_day ON longhand.usage (day);
 
@@ -155,10 +157,11 @@ CREATE INDEX note_handle ON longhand.note (handle);
 
 CREATE TABLE longhand.derived (
     session bigint NOT NULL REFERENCES longhand.session,
+    hash bytea NOT NULL,
     key bytea NOT NULL,
     seal bytea NOT NULL,
     value bytea NOT NULL,
-    PRIMARY KEY (session, key)
+    PRIMARY KEY (session, hash)
 );
 ALTER TABLE longhand.derived ALTER value SET STORAGE EXTERNAL;
 
@@ -219,10 +222,12 @@ pub(super) async fn prepare(server: &Server) -> Result<(), Fault> {
         .await
 }
 
-/// The release of the server, and whether there are tables of ours.
+/// The release of the server, and whether there are tables of ours. The catalogue is read as it is: what `to_regclass`
+/// knows may be older than the lock.
 async fn facts(db: &Client) -> Result<Row, tokio_postgres::Error> {
     let sql = "SELECT current_setting('server_version_num'), \
-               to_regclass('longhand.schema_version') IS NOT NULL";
+               EXISTS (SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+               WHERE n.nspname = 'longhand' AND c.relname = 'schema_version')";
     db.query_typed_one(sql, &[]).await
 }
 
@@ -245,7 +250,8 @@ async fn migrate(db: &Client, archive: &str) -> Result<(), Fault> {
     // Where the schema is there, the right to make one is not needed.
     let found = facts(db).await?;
     if !found.get::<_, bool>(1) {
-        let sql = "SELECT to_regnamespace('longhand') IS NOT NULL";
+        let sql =
+            "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'longhand')";
         if !db.query_typed_one(sql, &[]).await?.get::<_, bool>(0) {
             db.batch_execute("CREATE SCHEMA longhand").await?;
         }

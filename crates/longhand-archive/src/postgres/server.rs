@@ -140,7 +140,9 @@ impl Server {
                     (_, Err(fault)) => Err(fault),
                 };
                 match outcome {
-                    Ok(done) => db.batch_execute("COMMIT").await.map(|()| done).map_err(Fault::from),
+                    Ok(done) => {
+                        db.batch_execute("COMMIT").await.map(|()| done).map_err(Fault::from)
+                    }
                     Err(fault) => rolled_back(db, fault).await,
                 }
             })

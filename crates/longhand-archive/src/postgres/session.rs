@@ -39,7 +39,12 @@ macro_rules! columns {
 /// Selects sessions.
 macro_rules! select {
     ($rest:literal) => {
-        concat!("SELECT number, ", crate::postgres::session::columns!(), " FROM longhand.session ", $rest)
+        concat!(
+            "SELECT number, ",
+            crate::postgres::session::columns!(),
+            " FROM longhand.session ",
+            $rest
+        )
     };
 }
 pub(super) use {columns, select};
@@ -47,10 +52,33 @@ pub(super) use {columns, select};
 use super::session;
 
 const TYPES: [Type; 27] = [
-    Type::BYTEA, Type::BYTEA, Type::BYTEA, Type::BYTEA, Type::BYTEA, Type::INT8, Type::INT8,
-    Type::BYTEA, Type::BYTEA, Type::BYTEA, Type::INT8, Type::BYTEA, Type::INT8, Type::INT8,
-    Type::INT8, Type::INT8, Type::INT8, Type::INT8, Type::INT8, Type::BYTEA, Type::INT8,
-    Type::INT8, Type::INT8, Type::BYTEA, Type::BYTEA, Type::BYTEA, Type::BYTEA,
+    Type::BYTEA,
+    Type::BYTEA,
+    Type::BYTEA,
+    Type::BYTEA,
+    Type::BYTEA,
+    Type::INT8,
+    Type::INT8,
+    Type::BYTEA,
+    Type::BYTEA,
+    Type::BYTEA,
+    Type::INT8,
+    Type::BYTEA,
+    Type::INT8,
+    Type::INT8,
+    Type::INT8,
+    Type::INT8,
+    Type::INT8,
+    Type::INT8,
+    Type::INT8,
+    Type::BYTEA,
+    Type::INT8,
+    Type::INT8,
+    Type::INT8,
+    Type::BYTEA,
+    Type::BYTEA,
+    Type::BYTEA,
+    Type::BYTEA,
 ];
 
 pub(super) fn number(count: u64) -> i64 {
@@ -59,6 +87,11 @@ pub(super) fn number(count: u64) -> i64 {
 
 pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What stands for a text in an index.
+pub(super) fn hash(text: &str) -> Seal {
+    array(&blake3::hash(text.as_bytes()).as_bytes()[..16])
 }
 
 /// Reads an id or a hash; one of another length is that of nothing.
@@ -114,7 +147,9 @@ impl StoredSession {
                 owner: Owner::from_bytes(array(bytes(2))),
                 dialect: text(bytes(3)),
                 name: text(bytes(4)),
-                continues: row.get::<_, Option<&[u8]>>(5).map(|id| SessionId::from_bytes(array(id))),
+                continues: row
+                    .get::<_, Option<&[u8]>>(5)
+                    .map(|id| SessionId::from_bytes(array(id))),
                 group: row.get::<_, Option<i64>>(6).map(i64::cast_unsigned),
                 begun_ms: row.get(7),
                 origin: Origin {
@@ -170,7 +205,17 @@ impl StoredSession {
         let SessionInfo { id, owner, dialect, name, continues, group, begun_ms, origin, .. } =
             self.info;
         let is_damaged = true;
-        let info = SessionInfo { id, owner, dialect, name, continues, group, begun_ms, origin, ..SessionInfo::default() };
+        let info = SessionInfo {
+            id,
+            owner,
+            dialect,
+            name,
+            continues,
+            group,
+            begun_ms,
+            origin,
+            ..SessionInfo::default()
+        };
         SessionInfo { is_damaged, ..info }
     }
 
@@ -237,14 +282,26 @@ impl StoredSession {
     }
 
     /// Writes the row; one that begins gets its number before.
-    pub(super) async fn save(&self, db: &Client, is_new: bool) -> Result<(), tokio_postgres::Error> {
+    pub(super) async fn save(
+        &self,
+        db: &Client,
+        is_new: bool,
+    ) -> Result<(), tokio_postgres::Error> {
         let info = &self.info;
         let (id, owner) = (&info.id.to_bytes()[..], &info.owner.to_bytes()[..]);
         let continues = info.continues.map(SessionId::to_bytes);
         let continues = continues.as_ref().map(|id| &id[..]);
         let group = info.group.map(u64::cast_signed);
-        let counts = [info.origin.offset, info.activity, info.entries, info.bytes, info.batches, self.requests, self.notes]
-            .map(number);
+        let counts = [
+            info.origin.offset,
+            info.activity,
+            info.entries,
+            info.bytes,
+            info.batches,
+            self.requests,
+            self.notes,
+        ]
+        .map(number);
         let [imported, newest, entries, bytes, batches, requests, notes] = &counts;
         let parent = self.parent.map(number);
         let round = number(info.rounds.saturating_sub(1));
@@ -252,24 +309,57 @@ impl StoredSession {
         let (undone, pins) = (packed(self.undone.iter().copied()), self.packed_pins());
         let (usage, seal) = (info.usage.encode(), self.seal());
         let seal = &seal[..];
-        let (dialect, name, opening) = (info.dialect.as_bytes(), info.name.as_bytes(), info.opening.as_bytes());
-        let (project, agent, file) = (info.origin.project.as_bytes(), info.origin.agent.as_bytes(), info.origin.file.as_bytes());
+        let (dialect, name, opening) =
+            (info.dialect.as_bytes(), info.name.as_bytes(), info.opening.as_bytes());
+        let (project, agent, file) = (
+            info.origin.project.as_bytes(),
+            info.origin.agent.as_bytes(),
+            info.origin.file.as_bytes(),
+        );
         let values: [&(dyn ToSql + Sync); 27] = [
-            &id, &owner, &dialect, &name, &continues, &group, &info.begun_ms, &project, &agent,
-            &file, imported, &opening, newest, entries, bytes, &info.first_ms, &info.last_ms,
-            &parent, &round, &link, batches, requests, notes, &undone, &pins, &usage, &seal,
+            &id,
+            &owner,
+            &dialect,
+            &name,
+            &continues,
+            &group,
+            &info.begun_ms,
+            &project,
+            &agent,
+            &file,
+            imported,
+            &opening,
+            newest,
+            entries,
+            bytes,
+            &info.first_ms,
+            &info.last_ms,
+            &parent,
+            &round,
+            &link,
+            batches,
+            requests,
+            notes,
+            &undone,
+            &pins,
+            &usage,
+            &seal,
         ];
         let mut values: Vec<(&(dyn ToSql + Sync), Type)> = values.into_iter().zip(TYPES).collect();
         values.push((&self.number, Type::INT8));
         let sql = if is_new {
             concat!(
-                "INSERT INTO longhand.session (", session::columns!(), ", number) OVERRIDING SYSTEM VALUE \
+                "INSERT INTO longhand.session (",
+                session::columns!(),
+                ", number) OVERRIDING SYSTEM VALUE \
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
                  $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)"
             )
         } else {
             concat!(
-                "UPDATE longhand.session SET (", session::columns!(), ") = ($1, $2, $3, $4, $5, $6, $7, $8, \
+                "UPDATE longhand.session SET (",
+                session::columns!(),
+                ") = ($1, $2, $3, $4, $5, $6, $7, $8, \
                  $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27) \
                  WHERE number = $28"
             )
@@ -286,7 +376,11 @@ pub(super) async fn find(db: &Client, id: SessionId) -> Result<Option<StoredSess
 }
 
 /// See [`crate::Storage::open`]. One round trip, unless another session had the id before.
-pub(super) async fn open(db: &Client, id: SessionId, since: Version) -> Result<Option<Opened>, Fault> {
+pub(super) async fn open(
+    db: &Client,
+    id: SessionId,
+    since: Version,
+) -> Result<Option<Opened>, Fault> {
     let news = async {
         both(entry::forks(db, id, since.entries), batch::lines(db, id, since.batches)).await
     };
@@ -301,9 +395,9 @@ pub(super) async fn open(db: &Client, id: SessionId, since: Version) -> Result<O
         return Box::pin(open(db, id, Version::default())).await;
     }
     // Each statement sees what was there when it began: what came after the session was read does not count.
-    let forks = forks?.into_iter().filter(|(number, fork)| {
-        *number == session.number && fork.first.0 < version.entries
-    });
+    let forks = forks?
+        .into_iter()
+        .filter(|(number, fork)| *number == session.number && fork.first.0 < version.entries);
     let forks = forks.map(|(_, fork)| fork).collect();
     let batches = batch::checked_lines(&session, since.batches, lines?)?;
     let news = News {

@@ -4,7 +4,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::fault::Fault;
-use super::session::{self, array, text};
+use super::session::{self, array, hash, text};
 use crate::seal::{Seal, Sealer};
 use crate::{ArchiveError, Damage, DamagedPart, Key, Owner, PreambleId, SessionId, pack};
 
@@ -57,9 +57,9 @@ pub(super) async fn keep_preamble(
 /// What is damaged must be derived again.
 async fn derived(db: &Client, id: SessionId, key: &str) -> Result<Option<String>, Fault> {
     let sql = "SELECT d.seal, d.value FROM longhand.derived d \
-               JOIN longhand.session s ON s.number = d.session WHERE s.id = $1 AND d.key = $2";
+               JOIN longhand.session s ON s.number = d.session WHERE s.id = $1 AND d.hash = $2";
     let values: [Value<'_>; 2] =
-        [(&&id.to_bytes()[..], Type::BYTEA), (&key.as_bytes(), Type::BYTEA)];
+        [(&&id.to_bytes()[..], Type::BYTEA), (&&hash(key)[..], Type::BYTEA)];
     let found = db.query_typed_opt(sql, &values).await?;
     Ok(found.and_then(|row| {
         let value = pack::unpack_text(row.get(1))?;
@@ -82,10 +82,11 @@ pub(super) async fn keep_derived(
     key: &str,
     value: &str,
 ) -> Result<(), tokio_postgres::Error> {
-    let sql = "INSERT INTO longhand.derived (session, key, seal, value) VALUES ($1, $2, $3, $4) \
-               ON CONFLICT (session, key) DO UPDATE SET seal = excluded.seal, value = excluded.value";
-    let values: [Value<'_>; 4] = [
+    let sql = "INSERT INTO longhand.derived (session, hash, key, seal, value) VALUES ($1, $2, $3, $4, $5) \
+               ON CONFLICT (session, hash) DO UPDATE SET seal = excluded.seal, value = excluded.value";
+    let values: [Value<'_>; 5] = [
         (&session, Type::INT8),
+        (&&hash(key)[..], Type::BYTEA),
         (&key.as_bytes(), Type::BYTEA),
         (&&seal_of_derived(of, key, value)[..], Type::BYTEA),
         (&pack::pack(value.as_bytes()), Type::BYTEA),
@@ -96,7 +97,7 @@ pub(super) async fn keep_derived(
 /// See [`crate::Storage::keys`].
 pub(super) async fn keys(db: &Client, id: SessionId, prefix: &str) -> Result<Vec<String>, Fault> {
     let sql = "SELECT d.key FROM longhand.derived d JOIN longhand.session s ON s.number = d.session \
-               WHERE s.id = $1 AND d.key >= $2 AND substr(d.key, 1, length($2)) = $2 ORDER BY d.key";
+               WHERE s.id = $1 AND substr(d.key, 1, length($2)) = $2 ORDER BY d.key";
     let values: [Value<'_>; 2] =
         [(&&id.to_bytes()[..], Type::BYTEA), (&prefix.as_bytes(), Type::BYTEA)];
     let rows = db.query_typed(sql, &values).await?;

@@ -16,7 +16,7 @@ use super::server::{Asked, Patience, Pipeline, Server, both, rolled_back};
 use super::session::{self, StoredSession, array};
 use super::{ServerError, batch, entry, log, value};
 use crate::{
-    ArchiveError, BatchRecord, Conflict, Note, NewSession, Owner, RequestRecord, RequestSums,
+    ArchiveError, BatchRecord, Conflict, NewSession, Note, Owner, RequestRecord, RequestSums,
     SessionId, Write,
 };
 
@@ -205,9 +205,8 @@ async fn look(db: &Client, begin: &str, writes: &[ReadyWrite]) -> Result<Known, 
         db.query_typed(sql, &[(&ids, Type::BYTEA_ARRAY)]).await
     };
     // What follows is read after the sessions are locked.
-    let summing = async {
-        if keys.is_empty() { Ok(Vec::new()) } else { log::sums(db, &keys).await }
-    };
+    let summing =
+        async { if keys.is_empty() { Ok(Vec::new()) } else { log::sums(db, &keys).await } };
     let numbering = async {
         let sql = "SELECT pg_current_xact_id()::text, \
                    ARRAY(SELECT nextval('longhand.entry_id') FROM generate_series(1, $1)), \
@@ -284,7 +283,9 @@ impl<'w> Plan<'w> {
         let ids = known.ids.split_off(known.ids.len().saturating_sub(ready.entries.len()));
         for ((entry, id), bytes) in ready.entries.iter().zip(ids).zip(&ready.entry_bytes) {
             let node = entry.node;
-            if node.seq.0 != session.info.entries || node.parent.is_some_and(|parent| parent >= node.seq) {
+            if node.seq.0 != session.info.entries
+                || node.parent.is_some_and(|parent| parent >= node.seq)
+            {
                 let record = format!("entry {}", node.seq.0);
                 return Err(ArchiveError::Unfit { session: session.id(), record }.into());
             }
@@ -376,10 +377,7 @@ fn begun(id: SessionId, new: &NewSession, known: &mut Known) -> Result<StoredSes
 }
 
 /// Keeps others from removing preambles of owners until the transaction ends.
-async fn lock_preambles(
-    db: &Client,
-    mut locks: Vec<i64>,
-) -> Result<(), tokio_postgres::Error> {
+async fn lock_preambles(db: &Client, mut locks: Vec<i64>) -> Result<(), tokio_postgres::Error> {
     locks.sort_unstable();
     locks.dedup();
     let sql = "SELECT pg_advisory_xact_lock_shared(lock) FROM unnest($1::int8[]) lock";

@@ -6,7 +6,6 @@
 #![expect(clippy::unwrap_used, reason = "all of it is tests")]
 
 mod contract;
-mod faults;
 mod nodes;
 mod same;
 mod schema;

@@ -32,19 +32,22 @@ static KEEPER: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
 /// The server; `None` if none can be had, which is said once.
 pub(crate) fn server() -> Option<&'static Server> {
-    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    let server = SERVER.get_or_init(|| match Server::start() {
-        Ok(server) => Some(server),
-        Err(reason) => {
-            assert!(
-                std::env::var("LONGHAND_POSTGRES").as_deref() != Ok("required"),
-                "no PostgreSQL: {reason}"
-            );
-            eprintln!("SKIPPED: all tests on PostgreSQL: {reason}");
-            None
-        }
+    static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
+    let server = SERVER.get_or_init(|| {
+        Server::start()
+            .inspect_err(|reason| eprintln!("SKIPPED: all tests on PostgreSQL: {reason}"))
     });
-    server.as_ref()
+    let is_required = std::env::var("LONGHAND_POSTGRES").as_deref() == Ok("required");
+    match server {
+        Err(reason) if is_required => panic!("no PostgreSQL: {reason}"),
+        server => server.as_ref().ok(),
+    }
+}
+
+/// A server that a test may restart: nobody else uses it.
+pub(crate) fn own_server() -> Option<Server> {
+    server()?;
+    Some(Server::start().unwrap())
 }
 
 fn programs() -> Option<PathBuf> {
@@ -112,16 +115,11 @@ impl Server {
         if is_root() {
             run(Command::new("chown").args(["-R", "postgres"]).arg(folder.path()))?;
         }
-        run(as_postgres(&programs.join("initdb")).args(["-D"]).arg(&data).args([
-            "-U",
-            USER,
-            "--auth=scram-sha-256",
-            "--no-sync",
-            "--no-locale",
-            "-E",
-            "UTF8",
-        ])
-        .arg(format!("--pwfile={}", key.display())))?;
+        run(as_postgres(&programs.join("initdb"))
+            .args(["-D"])
+            .arg(&data)
+            .args(["-U", USER, "--auth=scram-sha-256", "--no-sync", "--no-locale", "-E", "UTF8"])
+            .arg(format!("--pwfile={}", key.display())))?;
         let port = free_port();
         let mut settings = String::new();
         write!(
@@ -130,13 +128,17 @@ impl Server {
              fsync = off\nshared_buffers = 64MB\nlog_min_messages = fatal\nautovacuum_naptime = 5\n"
         )
         .unwrap();
-        fs::write(data.join("postgresql.auto.conf"), settings).map_err(|error| error.to_string())?;
+        fs::write(data.join("postgresql.auto.conf"), settings)
+            .map_err(|error| error.to_string())?;
         let mut server =
             Self { folder, programs, port, pooler_port: None, databases: AtomicU32::new(0) };
         server.begin()?;
         server.pooler_port = server.start_pooler()?;
         server.sql("postgres", "CREATE DATABASE filled")?;
-        drop(PostgresArchive::open(&server.address("filled", port)).map_err(|error| error.to_string())?);
+        drop(
+            PostgresArchive::open(&server.address("filled", port))
+                .map_err(|error| error.to_string())?,
+        );
         Ok(server)
     }
 
@@ -151,7 +153,7 @@ impl Server {
             .arg(&log)
             .stdout(Stdio::null()))?;
         let mut keepers = KEEPER.lock().unwrap();
-        if keepers.is_empty() {
+        if self.pooler_port.is_none() {
             let stop = format!(
                 "cat > /dev/null; pid=$(head -1 '{data}/postmaster.pid'); kill -INT $pid; \
                  pooler=$(cat '{folder}/pooler.pid'); kill -INT $pooler; sleep 1; rm -rf '{folder}'",
@@ -182,7 +184,8 @@ impl Server {
         let folder = self.folder.path();
         let users = folder.join("users");
         let settings = folder.join("pooler.ini");
-        fs::write(&users, format!("\"{USER}\" \"{PASSWORD}\"\n")).map_err(|error| error.to_string())?;
+        fs::write(&users, format!("\"{USER}\" \"{PASSWORD}\"\n"))
+            .map_err(|error| error.to_string())?;
         let text = format!(
             "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {}\npool_mode = transaction\ndefault_pool_size = 3\n\
@@ -207,10 +210,11 @@ impl Server {
 
     /// Runs statements on a database.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> Result<String, String> {
-        let mut psql = Command::new(self.programs.join("psql"));
+        let mut psql = Command::new("psql");
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", USER]);
         psql.args(["-p", &self.port.to_string(), "-d", database, "-c", sql]);
-        let output = psql.env("PGPASSWORD", PASSWORD).output().map_err(|error| error.to_string())?;
+        let output =
+            psql.env("PGPASSWORD", PASSWORD).output().map_err(|error| error.to_string())?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
         }
@@ -222,8 +226,10 @@ impl Server {
         let name = format!("t{}", self.databases.fetch_add(1, Ordering::Relaxed));
         // Nobody else may be connected to the template.
         static COPYING: Mutex<()> = Mutex::new(());
-        let _copying: MutexGuard<'_, ()> = COPYING.lock().unwrap_or_else(|error| error.into_inner());
-        self.sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE filled STRATEGY file_copy")).unwrap();
+        let _copying: MutexGuard<'_, ()> =
+            COPYING.lock().unwrap_or_else(|error| error.into_inner());
+        self.sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE filled STRATEGY file_copy"))
+            .unwrap();
         name
     }
 

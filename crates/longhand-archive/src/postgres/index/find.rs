@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use longhand_recall::{Needle, Query, Strictness, TermRange, is_opaque, snippet, term, term_beginning};
-use tokio_postgres::types::Type;
+use longhand_recall::{
+    Needle, Query, Strictness, TermRange, is_opaque, snippet, term, term_beginning,
+};
 use tokio_postgres::Client;
+use tokio_postgres::types::Type;
 
-use super::reach::{self, ReadSlice, Reach, Slice, Tail, VAIN_MAX};
+use super::reach::{self, Reach, ReadSlice, Slice, Tail, VAIN_MAX};
 use super::{Value, known};
 use crate::postgres::fault::Fault;
 use crate::postgres::session::text;
@@ -83,7 +85,8 @@ pub(in crate::postgres) async fn candidates(
             }
         }
         // The slices that come later may have entries up to their last ones.
-        let safe = windows.peek().and_then(|window| window.first()).map_or(i64::MIN, |slice| slice.last);
+        let safe =
+            windows.peek().and_then(|window| window.first()).map_or(i64::MIN, |slice| slice.last);
         search.compare_down_to(db, safe, &mut named, &mut tail).await?;
         if window.is_none() {
             break;
@@ -140,7 +143,9 @@ impl Search<'_> {
             self.found.damage = self.found.damage.take().or(read.damage);
             some.iter().for_each(|id| _ = named.remove(id));
             let mut entries = of_tail;
-            entries.extend(read.entries.into_iter().map(|(id, session, record)| (id, (session, record))));
+            entries.extend(
+                read.entries.into_iter().map(|(id, session, record)| (id, (session, record))),
+            );
             for (id, (session, record)) in entries.into_iter().rev() {
                 if !self.is_over() {
                     self.compare(id, session, &record);
@@ -159,7 +164,8 @@ impl Search<'_> {
             self.vain += 1;
             return;
         };
-        let hit = Hit { session, seq: entry.seq, round: entry.round, snippet: snippet(text, &place) };
+        let hit =
+            Hit { session, seq: entry.seq, round: entry.round, snippet: snippet(text, &place) };
         let (frequencies, length) = self.query.frequencies(text);
         self.found.hits.push(Candidate { hit, frequencies, length });
     }
@@ -197,7 +203,8 @@ impl Lookup {
 
     fn terms(&self) -> Vec<&str> {
         let words = self.needles.iter().flatten().flatten();
-        let terms: BTreeSet<&str> = words.flat_map(|word| &word.terms).map(String::as_str).collect();
+        let terms: BTreeSet<&str> =
+            words.flat_map(|word| &word.terms).map(String::as_str).collect();
         terms.into_iter().collect()
     }
 
@@ -207,7 +214,8 @@ impl Lookup {
         let firsts = readings.iter().filter_map(|words| words.first());
         let terms: Vec<&[u8]> = firsts.flat_map(|word| &word.terms).map(String::as_bytes).collect();
         let ids: Vec<i64> = slices.iter().map(|slice| slice.id).collect();
-        let sql = "SELECT DISTINCT slice FROM longhand.posting WHERE term = ANY($1) AND slice = ANY($2)";
+        let sql =
+            "SELECT DISTINCT slice FROM longhand.posting WHERE term = ANY($1) AND slice = ANY($2)";
         let values: [Value<'_>; 2] = [(&terms, Type::BYTEA_ARRAY), (&ids, Type::INT8_ARRAY)];
         let rows = db.query_typed(sql, &values).await?;
         let named: BTreeSet<i64> = rows.iter().map(|row| row.get(0)).collect();
@@ -303,7 +311,8 @@ async fn readings(db: &Client, needle: &Needle) -> Result<Option<Vec<Vec<Word>>>
                 }
                 found.push(Word { terms, is_itself: false });
             } else {
-                let terms: Vec<String> = known.contains_key(&term).then_some(term).into_iter().collect();
+                let terms: Vec<String> =
+                    known.contains_key(&term).then_some(term).into_iter().collect();
                 found.push(Word { terms, is_itself: true });
             }
         }
@@ -346,9 +355,9 @@ async fn around(db: &Client, word: &str, is_end: bool) -> Result<Vec<String>, Fa
         of_range(db, TermRange::IdBeginning(term_beginning(word))).await?
     };
     let inside = of_range(db, TermRange::Inside(word)).await?;
-    terms.extend(inside.into_iter().filter(|term| {
-        !is_opaque(term) && (!is_end || term.ends_with(word))
-    }));
+    terms.extend(
+        inside.into_iter().filter(|term| !is_opaque(term) && (!is_end || term.ends_with(word))),
+    );
     terms.sort_unstable();
     terms.dedup();
     Ok(terms)
@@ -359,6 +368,7 @@ async fn of_range(db: &Client, range: TermRange<'_>) -> Result<Vec<String>, Faul
     let (condition, values) = known::bounds(range);
     let parameters: Vec<Value<'_>> = values.iter().map(|value| (value as _, Type::BYTEA)).collect();
     let limit = TERMS_MAX + 1;
-    let sql = format!("SELECT term FROM longhand.term t WHERE {condition} ORDER BY term LIMIT {limit}");
+    let sql =
+        format!("SELECT term FROM longhand.term t WHERE {condition} ORDER BY term LIMIT {limit}");
     Ok(db.query_typed(&sql, &parameters).await?.iter().map(|row| text(row.get(0))).collect())
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use longhand_recall::{KnownTerm, SoughtTerms, TermRange, Texts, Totals, is_opaque};
-use tokio_postgres::types::Type;
 use tokio_postgres::Client;
+use tokio_postgres::types::Type;
 
-use super::reach::{self, Reach, Tail};
 use super::Value;
+use super::reach::{self, Reach, Tail};
 use crate::postgres::fault::Fault;
 use crate::postgres::session::text;
 use crate::storage::{SearchFilter, SearchScope, Vocabulary, VocabularyQuery};
@@ -153,7 +153,8 @@ pub(super) fn bounds(range: TermRange<'_>) -> (&'static str, Vec<Vec<u8>>) {
 
 /// How many entries and words the slices have.
 pub(super) async fn totals(db: &Client) -> Result<(u64, u64), Fault> {
-    let sql = "SELECT coalesce(sum(entries), 0)::int8, coalesce(sum(words), 0)::int8 FROM longhand.slice";
+    let sql =
+        "SELECT coalesce(sum(entries), 0)::int8, coalesce(sum(words), 0)::int8 FROM longhand.slice";
     let row = db.query_typed_one(sql, &[]).await?;
     let count = |column: usize| row.get::<_, i64>(column).max(0).cast_unsigned();
     Ok((count(0), count(1)))
@@ -164,8 +165,7 @@ pub(super) async fn counts(db: &Client, terms: &[String]) -> Result<BTreeMap<Str
     let terms: Vec<&[u8]> = terms.iter().map(String::as_bytes).collect();
     let sql = "SELECT term, entries FROM longhand.term WHERE term = ANY($1)";
     let rows = db.query_typed(sql, &[(&terms, Type::BYTEA_ARRAY)]).await?;
-    let read = |row: &tokio_postgres::Row| {
-        (text(row.get(0)), row.get::<_, i64>(1).max(0).cast_unsigned())
-    };
+    let read =
+        |row: &tokio_postgres::Row| (text(row.get(0)), row.get::<_, i64>(1).max(0).cast_unsigned());
     Ok(rows.iter().map(read).collect())
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use longhand_recall::{Best, Ranker, Texts, Walk};
-use tokio_postgres::types::Type;
 use tokio_postgres::Client;
+use tokio_postgres::types::Type;
 
 use super::Value;
-use super::reach::{self, ReadSlice, Reach, Slice, Tail};
+use super::reach::{self, Reach, ReadSlice, Slice, Tail};
 use crate::postgres::fault::Fault;
 use crate::storage::{BestEntries, BestQuery, ScoredEntry, SearchFilter};
 
@@ -21,7 +21,10 @@ enum Found {
 }
 
 /// See [`crate::Storage::best`]. Damaged entries are skipped; the first one is reported.
-pub(in crate::postgres) async fn best(db: &Client, wanted: &BestQuery) -> Result<BestEntries, Fault> {
+pub(in crate::postgres) async fn best(
+    db: &Client,
+    wanted: &BestQuery,
+) -> Result<BestEntries, Fault> {
     let Some(reach) = Reach::of(db, &wanted.within).await? else {
         return Ok(BestEntries::default());
     };
@@ -107,8 +110,11 @@ async fn on_walks(
                 let terms: Vec<&[u8]> = terms.collect();
                 let near: Vec<i64> = near.iter().map(|slice| slice.id).collect();
                 let sql = "SELECT DISTINCT slice FROM longhand.posting WHERE term = ANY($1) AND slice = ANY($2)";
-                let values: [Value<'_>; 2] = [(&terms, Type::BYTEA_ARRAY), (&near, Type::INT8_ARRAY)];
-                chosen.extend(db.query_typed(sql, &values).await?.iter().map(|row| row.get::<_, i64>(0)));
+                let values: [Value<'_>; 2] =
+                    [(&terms, Type::BYTEA_ARRAY), (&near, Type::INT8_ARRAY)];
+                chosen.extend(
+                    db.query_typed(sql, &values).await?.iter().map(|row| row.get::<_, i64>(0)),
+                );
             }
         }
     }
@@ -142,9 +148,9 @@ fn measure(
         })
     };
     let is_on_walk = |doc: usize| {
-        walks.iter().any(|walk| {
-            walk.required.iter().all(|terms| terms.iter().any(|term| has(doc, *term)))
-        })
+        walks
+            .iter()
+            .any(|walk| walk.required.iter().all(|terms| terms.iter().any(|term| has(doc, *term))))
     };
     let mut on_walks: Vec<Option<Vec<(String, u64, Vec<u32>)>>> = slice
         .docs
@@ -160,5 +166,7 @@ fn measure(
         }
     }
     let measured = slice.docs.iter().zip(on_walks);
-    found.extend(measured.filter_map(|(doc, terms)| Some((doc.id, Found::Measured(doc.length, terms?)))));
+    found.extend(
+        measured.filter_map(|(doc, terms)| Some((doc.id, Found::Measured(doc.length, terms?)))),
+    );
 }

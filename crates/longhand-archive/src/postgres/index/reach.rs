@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
-use super::slice::{self, Doc, Posting, owner_mark, session_mark};
 use super::Value;
+use super::slice::{self, Doc, Posting, owner_mark, session_mark};
 use crate::postgres::entry::{self, StoredEntry};
 use crate::postgres::fault::Fault;
 use crate::postgres::log::of_numbers;
@@ -140,7 +140,8 @@ pub(super) async fn read(
         found.insert(row.get(0), ReadSlice { docs, terms: BTreeMap::new() });
     }
     let terms: Vec<&[u8]> = terms.iter().map(|term| term.as_bytes()).collect();
-    let sql = "SELECT slice, term, data FROM longhand.posting WHERE term = ANY($1) AND slice = ANY($2)";
+    let sql =
+        "SELECT slice, term, data FROM longhand.posting WHERE term = ANY($1) AND slice = ANY($2)";
     let values: [Value<'_>; 2] = [(&terms, Type::BYTEA_ARRAY), (&slices, Type::INT8_ARRAY)];
     for row in db.query_typed(sql, &values).await? {
         let Some(slice) = found.get_mut(&row.get(0)) else { continue };
