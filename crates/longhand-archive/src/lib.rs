@@ -66,7 +66,7 @@ pub use longhand_recall::{Strictness, snippet};
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
 #[cfg(feature = "postgres")]
-pub use postgres::{PostgresArchive, PostgresSettings, ServerError, is_postgres};
+pub use postgres::{PostgresArchive, PostgresSettings, ServerError, is_postgres, shown_address};
 pub use record::{
     After, Appended, Entry, Found, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry,
     NewSession, Note, NoteContent, Origin, RankedFound, RankedHit, Reference, Regretted,

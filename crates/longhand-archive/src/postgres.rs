@@ -100,6 +100,14 @@ pub fn is_postgres(address: &str) -> bool {
     ["postgres://", "postgresql://"].iter().any(|scheme| address.starts_with(scheme))
 }
 
+/// An address as it may be shown: without its password.
+pub fn shown_address(address: &str) -> String {
+    Address::parse(address, &ProcessEnvironment).map_or_else(
+        |_| address.split("//").next().unwrap_or_default().to_owned() + "//…",
+        |address| address.to_string(),
+    )
+}
+
 impl PostgresArchive {
     /// Opens the archive at an address such as `postgres://user@host/database`; makes its tables if they are not there.
     ///
