@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "all of it is tests")]
 
+mod command;
 mod contract;
 mod nodes;
 mod same;
