@@ -53,8 +53,7 @@ impl Commands {
     }
 }
 
-const MESSAGES: &str = r#"{"role":"user","content":"The exporter crashed because the queue was full."}
-{"role":"assistant","content":"Then the queue must be larger."}
+const MESSAGES: &str = r#"{"user": "The exporter crashed because the queue was full.", "assistant": "Then the queue must be larger."}
 "#;
 
 #[test]
@@ -94,4 +93,55 @@ fn what_a_server_cannot_do_is_said_with_a_hint() {
     }
     let said = commands.refused("ls", "a wrong one");
     assert!(said.contains("hint:") && !said.contains("a wrong one"), "{said}");
+}
+
+/// Processes record to one session at once, and some are killed: what one has acknowledged by its success is there once,
+/// and its messages stand side by side.
+#[test]
+fn processes_that_are_killed_lose_and_double_nothing() {
+    let Some(commands) = commands() else { return };
+    commands.run("record shared", MESSAGES);
+    let begin = |number: usize| {
+        let mut command = Command::new(&commands.command);
+        command.args(["record", "shared", "--archive", &commands.address]).env_clear();
+        command.env("HOME", commands.folder.path()).env("PGPASSWORD", PASSWORD);
+        let child =
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = child.unwrap();
+        let said =
+            format!("{{\"user\": \"question {number}.\", \"assistant\": \"answer {number}.\"}}\n");
+        child.stdin.take().unwrap().write_all(said.as_bytes()).unwrap();
+        child
+    };
+    let mut acknowledged = Vec::new();
+    for round in 0..3_usize {
+        let mut children: Vec<_> =
+            (0..4).map(|at| (round * 4 + at, begin(round * 4 + at))).collect();
+        std::thread::sleep(std::time::Duration::from_millis(60 * (round as u64 + 1)));
+        children[1].1.kill().unwrap();
+        for (number, mut child) in children {
+            if child.wait().unwrap().success() {
+                acknowledged.push(number);
+            }
+        }
+    }
+    assert!(acknowledged.len() >= 6, "{acknowledged:?}");
+    let exported = commands.run("export shared", "");
+    for number in 0..12 {
+        let (question, answer) = (format!("question {number}."), format!("answer {number}."));
+        let lines = |text: &str| -> Vec<usize> {
+            exported
+                .lines()
+                .enumerate()
+                .filter(|(_, line)| line.contains(text))
+                .map(|(at, _)| at)
+                .collect()
+        };
+        let (questions, answers) = (lines(&question), lines(&answer));
+        assert!(questions.len() <= 1 && questions.len() == answers.len(), "{number}: {exported}");
+        if acknowledged.contains(&number) {
+            assert_eq!(answers, [questions[0] + 1], "{number}");
+        }
+    }
+    assert!(commands.run("verify", "").contains("sound: 1 session"));
 }
