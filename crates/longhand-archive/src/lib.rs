@@ -40,9 +40,13 @@ mod layer;
 mod ledger;
 mod memory;
 mod number;
+mod pack;
 mod page;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod record;
 mod role;
+mod seal;
 mod spending;
 mod sqlite;
 mod storage;
@@ -62,6 +66,8 @@ pub use longhand_core::session::{Node, Version};
 pub use longhand_recall::{Strictness, readable, snippet};
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresArchive, PostgresSettings, ServerError, is_postgres, shown_address};
 pub use record::{
     After, Appended, Entry, Found, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry,
     NewSession, Note, NoteContent, Origin, RankedFound, RankedHit, Reference, RegretNote,

@@ -22,7 +22,6 @@ mod migrate;
 mod mount;
 mod note;
 mod open;
-mod pack;
 mod place;
 mod preamble;
 mod rank;
@@ -31,7 +30,6 @@ mod reference;
 mod renew;
 mod request;
 mod schema;
-mod seal;
 mod search;
 mod session;
 mod stamp;
@@ -74,7 +72,8 @@ use crate::storage::{
 use crate::wait::is_waiting;
 use crate::{
     ArchiveError, BestEntries, BestQuery, Damage, KnownPath, Listing, Note, Owner, Page,
-    RequestRecord, SessionId, SessionInfo, UsageLine, Vocabulary, VocabularyQuery, wait,
+    RequestRecord, SessionId, SessionInfo, UsageLine, Vocabulary, VocabularyQuery, pack, seal,
+    wait,
 };
 
 /// An archive in a file, which processes may share.

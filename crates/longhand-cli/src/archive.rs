@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Error, Result};
-use longhand::{ArchiveError, SqliteArchive};
+use longhand::{Archive, ArchiveError, SqliteArchive};
 use longhand_archive::{FileError, Migrated, MigrationSettings, SqliteSettings, Unwiped};
 
 use crate::args::{ArchiveArgs, ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
@@ -26,6 +26,10 @@ fn migrate(args: &MigrateArgs) -> Result<CommandOutcome> {
         Some(file) => file.clone(),
         None => store::path(&args.archive)?,
     };
+    store::must_be_a_file(
+        &path,
+        "the tables on a server are brought up to date by whatever opens them first",
+    )?;
     if !path.exists() {
         return Err(hinted(
             format!("there is no archive at {}", path.display()),
@@ -76,10 +80,30 @@ fn unmigrated(error: ArchiveError) -> Error {
     }
 }
 
+/// An archive that must be there, and its file if it is one.
+pub(crate) struct OpenedArchive {
+    pub(crate) archive: Arc<dyn Archive>,
+    pub(crate) file: Option<Arc<SqliteArchive>>,
+}
+
+/// Opens an archive that must be there.
+pub(crate) fn open_existing(args: &ArchiveArgs) -> Result<OpenedArchive> {
+    if store::server_address(&store::path(args)?).is_some() {
+        return Ok(OpenedArchive { archive: store::open(args)?, file: None });
+    }
+    let file = open_file(args)?;
+    Ok(OpenedArchive { archive: file.clone(), file: Some(file) })
+}
+
 /// Opens the file of an archive that must be there.
-pub(crate) fn open_file(args: &ArchiveArgs) -> Result<Arc<SqliteArchive>> {
+fn open_file(args: &ArchiveArgs) -> Result<Arc<SqliteArchive>> {
     store::check_exists(args)?;
-    Ok(Arc::new(SqliteArchive::open(store::path(args)?)?))
+    let path = store::path(args)?;
+    store::must_be_a_file(
+        &path,
+        "`pg_dump --schema=longhand` makes a copy of it, and `longhand export` of one session",
+    )?;
+    Ok(Arc::new(SqliteArchive::open(path)?))
 }
 
 fn backup(args: &BackupArgs) -> Result<CommandOutcome> {

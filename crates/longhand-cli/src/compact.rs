@@ -4,11 +4,10 @@ mod resume;
 
 use std::io::IsTerminal;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use longhand::Owner;
 use longhand::driver::{Admitted, WindowRequest};
-use longhand::{Owner, SqliteArchive};
 use longhand_core::{Batch, Budget, HandleOpener, PlanSettings, Scale, Tokens};
 use longhand_dialect::{BINDING_BETA, Conversation};
 
@@ -74,7 +73,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
     let mut admitted = match &args.archive {
         Some(path) => {
             digest = digest.keeping_state();
-            let archive = Arc::new(SqliteArchive::open(path)?);
+            let archive = store::open_at(path)?;
             let redactor = args.redact.then(|| redaction::redactor(path)).transpose()?;
             let twin = redactor.and_then(|redactor| redactor.twin(&conversation).transpose());
             let admit = |conversation| {

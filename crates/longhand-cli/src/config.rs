@@ -63,6 +63,7 @@ const KNOWN: &[KnownSetting] = &[
         "LONGHAND_ARCHIVE",
         "~/.local/share/longhand/archive.db",
     ),
+    known("archive.password_file", SettingKind::Text, "LONGHAND_ARCHIVE_PASSWORD_FILE", "none"),
     known("archive.keep", SettingKind::Text, "LONGHAND_KEEP", "on"),
     known("session.policy", SettingKind::Text, "LONGHAND_POLICY", "auto"),
     known("session.rounds", SettingKind::Whole, "LONGHAND_ROUNDS", "10"),

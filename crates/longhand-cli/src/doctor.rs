@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use longhand::app::{App, AppError};
-use longhand::{MemoryArchive, SqliteArchive};
+use longhand::MemoryArchive;
+use longhand::app::App;
 use longhand_model::{Endpoint, ModelError};
 use serde_json::{Value, json};
 
@@ -67,8 +67,9 @@ fn archive(args: &DoctorArgs) -> Diagnosis {
         Ok(path) => path,
         Err(error) => return finding(false, format!("{error:#}"), None),
     };
-    let name = path.display();
-    if !path.exists() {
+    let name = store::shown(&path);
+    let is_on_server = store::server_address(&path).is_some();
+    if !is_on_server && !path.exists() {
         return match try_folder(&path) {
             Ok(()) => finding(
                 true,
@@ -84,11 +85,16 @@ fn archive(args: &DoctorArgs) -> Diagnosis {
             ),
         };
     }
-    let opened = SqliteArchive::open(&path).map_err(AppError::from);
-    let tried = opened.and_then(|archive| {
-        let name = format!("longhand doctor {}", std::process::id());
-        App::new(Arc::new(archive)).try_out(&name, store::now_ms())
-    });
+    let opened = match store::open_at(&path) {
+        Ok(opened) => opened,
+        Err(error) => {
+            let hint = crate::hint(&error);
+            let hint = hint.as_deref().unwrap_or("--archive names another one");
+            return finding(false, crate::text(&error), Some(hint));
+        }
+    };
+    let trial = format!("longhand doctor {}", std::process::id());
+    let tried = App::new(opened).try_out(&trial, store::now_ms());
     match tried {
         Ok(health) if health.damaged > 0 => finding(
             false,
@@ -127,7 +133,10 @@ fn paths(args: &DoctorArgs, config: &Config) -> Vec<(&'static str, PathBuf)> {
     let settings = config::own_file().map(|path| ("settings", path));
     let folder = config.folder().map(|file| ("settings of the folder", file.path.clone()));
     let trusted = trust::list().map(|path| ("trusted files", path));
-    let archive = store::path(&args.archive).ok().map(|path| ("archive", path));
+    let archive = store::path(&args.archive).ok().map(|path| {
+        let is_on_server = store::server_address(&path).is_some();
+        ("archive", if is_on_server { PathBuf::from(store::shown(&path)) } else { path })
+    });
     let history = history::path().map(|path| ("prompts typed in chat", path));
     [settings, folder, trusted, archive, history].into_iter().flatten().collect()
 }

@@ -45,7 +45,7 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use longhand::ArchiveError;
 use longhand::app::AppError;
-use longhand_archive::FileError;
+use longhand_archive::{FileError, ServerError, is_postgres};
 
 use args::{Cli, Command};
 
@@ -162,12 +162,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// What an error says.
-fn text(error: &anyhow::Error) -> String {
+pub(crate) fn text(error: &anyhow::Error) -> String {
     error.downcast_ref().map_or_else(|| format!("{error:#}"), names::error_text)
 }
 
 /// What to do about an error, where that is known.
-fn hint(error: &anyhow::Error) -> Option<String> {
+pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(hinted) = error.downcast_ref::<Hinted>() {
         return Some(hinted.hint.clone());
     }
@@ -177,6 +177,13 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     let of_app = error.downcast_ref().and_then(AppError::archive_error);
     let causes = error.chain().filter_map(|cause| cause.downcast_ref::<ArchiveError>());
     causes.chain(of_app).find_map(|cause| match cause.file_error() {
+        _ if let Some(error) = cause.server_error() => server_hint(error),
+        _ if let ArchiveError::OtherFormat { archive, found, known } = cause
+            && found > known
+            && is_postgres(archive) =>
+        {
+            Some("another node has made newer tables: bring this one to the same release".to_owned())
+        }
         _ if let ArchiveError::OtherFormat { archive, found, known } = cause
             && found < known =>
         {
@@ -196,6 +203,26 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         )),
         _ => None,
     })
+}
+
+/// What to do about a server that cannot be used.
+fn server_hint(error: &ServerError) -> Option<String> {
+    let hint = match error {
+        ServerError::Address { .. } => {
+            "it looks like postgres://user@host:5432/database?sslmode=verify-full"
+        }
+        ServerError::Unreachable { .. } | ServerError::Silent { .. } => {
+            "see that the server runs, and that host, port and sslmode of the address are right"
+        }
+        ServerError::Login { .. } => {
+            "the password is that of PGPASSWORD, of the file that PGPASSFILE names, or of \
+             LONGHAND_ARCHIVE_PASSWORD_FILE"
+        }
+        ServerError::NoDatabase { .. } => "`createdb` makes it",
+        ServerError::Uncertain { .. } => "look whether it is there before you try again",
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// An error with a hint on what to do about it.

@@ -58,10 +58,10 @@ pub(crate) fn rename(args: &RenameArgs) -> Result<CommandOutcome> {
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<CommandOutcome> {
-    let file = archive::open_file(&args.archive)?;
+    let opened = archive::open_existing(&args.archive)?;
     // What is damaged may be in the way of wiping, and is reported below.
-    let _ = file.wipe(WIPE_WAIT);
-    let app = App::new(file);
+    let _ = opened.file.map(|file| file.wipe(WIPE_WAIT));
+    let app = App::new(opened.archive);
     let only = args.id.as_deref().map(|name| store::readable(&app, name)).transpose()?;
     let report = app.verify(only.as_ref().map(|session| session.id.as_str()))?;
     if args.json {
@@ -81,8 +81,8 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<CommandOutcome> {
 }
 
 pub(crate) fn rm(args: &RmArgs) -> Result<CommandOutcome> {
-    let file = archive::open_file(&args.archive)?;
-    let app = App::new(file.clone());
+    let opened = archive::open_existing(&args.archive)?;
+    let app = App::new(opened.archive);
     let found = app.find(&args.id, Access::Change)?.session;
     if !args.yes {
         let export = store::command(&format!("export {}", names::called(&found.name, &found.id)));
@@ -99,14 +99,16 @@ pub(crate) fn rm(args: &RmArgs) -> Result<CommandOutcome> {
     } else {
         output::print(&removed_text(args, &removed, prompts.unwrap_or(0))?)?;
     }
-    tell_what_is_left(&file, &store::path(&args.archive)?)?;
+    if let Some(file) = opened.file {
+        tell_what_is_left(&file, &store::path(&args.archive)?)?;
+    }
     Ok(CommandOutcome::Done)
 }
 
 fn removed_text(args: &RmArgs, removed: &RemoveReport, prompts: usize) -> Result<String> {
     let archive = store::path(&args.archive)?;
     let session = names::described(&removed.session);
-    let mut text = format!("removed {session} from {}\n", archive.display());
+    let mut text = format!("removed {session} from {}\n", store::shown(&archive));
     let history = history::path().filter(|path| path.exists());
     if let Some(path) = history.as_ref().filter(|_| prompts > 0) {
         let prompts = counted(prompts, "prompt");

@@ -6,12 +6,21 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use longhand::Redactor;
 
+use crate::{paths, store};
+
 /// Makes marks for an archive, with the key that is kept beside it.
 ///
 /// The key is not in the archive, so a copy of the archive does not help to guess passwords. If the key is lost, new marks
 /// differ from old ones; nothing else is lost.
 pub(crate) fn redactor(archive: &Path) -> Result<Redactor> {
-    let path = key_path(archive);
+    let path = match store::server_address(archive) {
+        None => key_path(archive),
+        // Beside the user's own archive: nobody who reads the server finds it there.
+        Some(_) => {
+            let name = blake3::hash(store::shown(archive).as_bytes()).to_hex();
+            key_path(&paths::data()?.join(format!("server-{}", &name[..16])))
+        }
+    };
     let read = || match std::fs::read(&path) {
         Ok(bytes) => <[u8; 32]>::try_from(bytes)
             .map(Some)
@@ -40,6 +49,9 @@ fn make(path: &Path) -> Result<()> {
     getrandom::fill(&mut key)
         .map_err(|error| anyhow::anyhow!("cannot get random bytes: {error}"))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder {
+        std::fs::create_dir_all(folder).with_context(cannot)?;
+    }
     // Written aside, so that nobody reads half a key; its permissions are those of its owner alone.
     let mut aside =
         tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).with_context(cannot)?;

@@ -82,7 +82,7 @@ fn greeting(args: &ServeArgs, address: SocketAddr) -> Result<Vec<String>> {
     let archive = if args.no_archive || keeps_nothing(&Config::load()?)? {
         "none".to_owned()
     } else {
-        store::path(&args.archive)?.display().to_string()
+        store::shown(&store::path(&args.archive)?)
     };
     let mut lines = vec![
         format!("upstream  {upstream}"),

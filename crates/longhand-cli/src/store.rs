@@ -12,6 +12,7 @@ use longhand::{
     Archive, Extractive, Miner, Pattern, Policy, Redactor, Rolling, Session, SessionSettings,
     SqliteArchive, Summariser, Tokens,
 };
+use longhand_archive::{PostgresArchive, PostgresSettings, is_postgres, shown_address};
 
 use crate::args::{ArchiveArgs, PolicyName, ProxyRecallArgs, RecallShareArgs, SessionArgs};
 use crate::config::Config;
@@ -33,7 +34,7 @@ pub(crate) fn command(words: &str) -> String {
 /// A hint whose commands work on the archive that this command works on.
 pub(crate) fn addressed(hint: &str) -> String {
     let Some(archive) = NAMED.get() else { return hint.to_owned() };
-    let archive = names::quoted(&archive.display().to_string());
+    let archive = names::quoted(&shown(archive));
     let pieces = hint.split('`').enumerate().map(|(at, text)| {
         let name = text.strip_prefix("longhand ").and_then(|words| words.split(' ').next());
         let is_command = at % 2 == 1
@@ -47,7 +48,35 @@ pub(crate) fn addressed(hint: &str) -> String {
 
 /// Opens the archive that was named, or the user's own; makes it if it is not there.
 pub(crate) fn open(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
-    Ok(Arc::new(SqliteArchive::open(path(args)?)?))
+    open_at(&path(args)?)
+}
+
+/// Opens an archive: a file, or one on a server.
+pub(crate) fn open_at(path: &Path) -> Result<Arc<dyn Archive>> {
+    let Some(address) = server_address(path) else {
+        return Ok(Arc::new(SqliteArchive::open(path)?));
+    };
+    let password_file = Config::load()?.text("archive.password_file").map(PathBuf::from);
+    let settings = PostgresSettings { password_file, ..PostgresSettings::default() };
+    Ok(Arc::new(PostgresArchive::open_with(address, &settings)?))
+}
+
+/// The address of an archive on a server; `None` if it is a file.
+pub(crate) fn server_address(path: &Path) -> Option<&str> {
+    path.to_str().filter(|address| is_postgres(address))
+}
+
+/// What an archive is called in what is printed: never with a password.
+pub(crate) fn shown(path: &Path) -> String {
+    server_address(path).map_or_else(|| path.display().to_string(), shown_address)
+}
+
+/// What only a file has is not to be had from a server.
+pub(crate) fn must_be_a_file(path: &Path, instead: &str) -> Result<()> {
+    match server_address(path) {
+        None => Ok(()),
+        Some(_) => Err(hinted(format!("{} is on a server, and no file", shown(path)), instead)),
+    }
 }
 
 /// What one can ask of the archive that was named, or of the user's own; it is made if it is not there.
@@ -67,7 +96,7 @@ pub(crate) fn check_exists(args: &ArchiveArgs) -> Result<()> {
         return Ok(());
     }
     Err(hinted(
-        format!("there is no archive at {}", path(args)?.display()),
+        format!("there is no archive at {}", shown(&path(args)?)),
         "`longhand run`, `serve`, `chat` and `record` create it; --archive names another",
     ))
 }
@@ -82,7 +111,9 @@ pub(crate) fn redactor_if(wanted: bool, args: &ArchiveArgs) -> Result<Option<Arc
 
 /// Says whether there is an archive.
 pub(crate) fn exists(args: &ArchiveArgs) -> Result<bool> {
-    Ok(path(args)?.exists())
+    let path = path(args)?;
+    // Whether there is one on a server is known when it is opened.
+    Ok(server_address(&path).is_some() || path.exists())
 }
 
 /// Where the archive is: as the flag says, or the settings, or in the user's folder for data.
@@ -94,7 +125,7 @@ pub(crate) fn path(args: &ArchiveArgs) -> Result<PathBuf> {
             None => default_path()?,
         },
     };
-    if path.to_string_lossy().contains("://") {
+    if path.to_string_lossy().contains("://") && server_address(&path).is_none() {
         // Refused with its reason; nothing is created.
         SqliteArchive::open(&path)?;
     }

@@ -39,21 +39,22 @@ impl Texts {
     }
 
     fn note(&mut self, text: u32, place: u32, word: &str) {
-        let term = term(word);
-        let number = match self.numbers.get(&*term) {
-            Some(number) => *number,
-            None => {
-                let number = self.places.len() as u32;
-                self.numbers.insert(term.into(), number);
-                self.places.push(Vec::new());
-                number
-            }
-        };
+        let number = self.number(&term(word));
         let places = &mut self.places[number as usize];
         // A word and a part of it may be the same term.
         if places.last() != Some(&(text, place)) {
             places.push((text, place));
         }
+    }
+
+    fn number(&mut self, term: &str) -> u32 {
+        if let Some(number) = self.numbers.get(term) {
+            return *number;
+        }
+        let number = self.places.len() as u32;
+        self.numbers.insert(term.into(), number);
+        self.places.push(Vec::new());
+        number
     }
 
     /// The texts that have a term, each with its places.
@@ -62,6 +63,41 @@ impl Texts {
             self.numbers.get(term).map_or(&[][..], |number| &self.places[*number as usize]);
         let of_texts = places.chunk_by(|(one, _), (other, _)| one == other);
         of_texts.map(|places| (places[0].0 as usize, places))
+    }
+
+    /// Adds a text of which another index tells how many words it has, and of some terms how often and where it has them.
+    ///
+    /// That index names the first [`PLACES_OF_ENTRY_MAX`] places of a term; the others are only counted.
+    pub fn add_measured(
+        &mut self,
+        length: u64,
+        terms: impl IntoIterator<Item = (String, u64, Vec<u32>)>,
+    ) {
+        let text = self.lengths.len() as u32;
+        for (term, count, first) in terms {
+            let after = first.last().map_or(0, |last| last + 1);
+            let others = count.saturating_sub(first.len() as u64) as u32;
+            let number = self.number(&term);
+            let places = first.into_iter().chain(after..after.saturating_add(others));
+            self.places[number as usize].extend(places.map(|place| (text, place)));
+        }
+        self.lengths.push(length);
+    }
+
+    /// How many words each text has.
+    pub fn lengths(&self) -> &[u64] {
+        &self.lengths
+    }
+
+    /// Each term with the texts that have it: their numbers, how often, and the first places.
+    pub fn postings(&self) -> impl Iterator<Item = (&str, Vec<(usize, u64, Vec<u32>)>)> {
+        self.numbers.keys().map(|term| {
+            let texts = self.with(term).map(|(number, places)| {
+                let first = places.iter().take(PLACES_OF_ENTRY_MAX as usize);
+                (number, places.len() as u64, first.map(|(_, place)| *place).collect())
+            });
+            (&**term, texts.collect())
+        })
     }
 
     /// How many texts and words are counted.

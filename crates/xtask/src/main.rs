@@ -11,6 +11,7 @@ mod example;
 mod failure;
 mod fuzz;
 mod model;
+mod postgres;
 mod run;
 mod scale;
 mod scoreboard;
@@ -39,6 +40,8 @@ cargo xtask COMMAND
                    hostile requests; 10 minutes unless told otherwise, and a table of what was reached
   model            a small language model on loopback, for as long as this runs; Ctrl-C ends it
   test-model       the tests against that model; exit status 69 if it cannot be had here
+  test-postgres    archives on PostgreSQL, directly and through PgBouncer; installs Debian's packages of both if
+                   they are missing; exit status 69 if they cannot be had here
   test-clients     the providers' clients for Python and Node through the proxy, with a script and with
                    that model; exit status 69 if they cannot be had here
   test-agents [NAME…]
@@ -122,6 +125,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["torture", minutes, seed] => torture::torture(minutes, Some(seed)),
         ["model"] => model::serve(),
         ["test-model"] => model::test(),
+        ["test-postgres"] => postgres::test(),
         ["test-clients"] => clients::test(),
         ["test-agents", names @ ..] => agents::test(names),
         ["dist", rest @ ..] => dist::dist(rest),
@@ -133,7 +137,8 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["example"] => example::write(),
         [
             "check" | "lint" | "tidy" | "deny" | "laws" | "fuzz" | "torture" | "model"
-            | "test-model" | "test-clients" | "test-dist" | "package" | "tour" | "example" | "help",
+            | "test-model" | "test-postgres" | "test-clients" | "test-dist" | "package" | "tour"
+            | "example" | "help",
             ..,
         ] => Err(Failure::usage(format!("`{}` does not take these arguments", words[0]))),
         [unknown, ..] => Err(Failure::usage(format!("`{unknown}` is not a command"))),

@@ -111,12 +111,12 @@ fn auto_fits_a_chat_of_long_pastes_whenever_another_policy_does() {
 fn an_archive_that_does_not_exist_yet_is_refused_by_name() {
     let folder = Folder::with("in.json", story(StoryFormat::Chat, 6));
     for line in [
-        "compact in.json --budget 2000 --archive postgres://localhost/x -o out.json",
-        "ls --archive postgres://localhost/x",
-        "record demo --archive postgres://localhost/x",
-        "context demo --archive postgres://localhost/x",
+        "compact in.json --budget 2000 --archive mysql://localhost/x -o out.json",
+        "ls --archive mysql://localhost/x",
+        "record demo --archive mysql://localhost/x",
+        "context demo --archive mysql://localhost/x",
     ] {
-        folder.run(line).assert_refused(&["postgres://localhost/x"]);
+        folder.run(line).assert_refused(&["mysql://localhost/x"]);
     }
     assert_eq!(folder.names(), ["in.json"], "nothing was created");
 }

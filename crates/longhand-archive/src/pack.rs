@@ -40,7 +40,7 @@ thread_local! {
 }
 
 /// Returns bytes as they are to be stored.
-pub(super) fn pack(plain: &[u8]) -> Vec<u8> {
+pub(crate) fn pack(plain: &[u8]) -> Vec<u8> {
     if plain.len() >= PACKED_MIN
         && let Some(packed) = compressed(plain)
         && packed.len() < plain.len()
@@ -74,7 +74,7 @@ fn new_packer() -> Option<Compressor<'static>> {
 /// Returns the bytes that were stored; `None` if they cannot be told.
 ///
 /// Never takes more memory than the length that was stored with them, which is bounded.
-pub(super) fn unpack(stored: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn unpack(stored: &[u8]) -> Option<Vec<u8>> {
     match stored.split_first()? {
         (&PLAIN, plain) => Some(plain.to_vec()),
         (&ZSTD, mut frame) => {
@@ -96,7 +96,7 @@ pub(super) fn unpack(stored: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the text that was stored; `None` if it cannot be told.
-pub(super) fn unpack_text(stored: &[u8]) -> Option<String> {
+pub(crate) fn unpack_text(stored: &[u8]) -> Option<String> {
     String::from_utf8(unpack(stored)?).ok()
 }
 
