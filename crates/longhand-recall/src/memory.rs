@@ -95,7 +95,7 @@ pub fn worth(ranker: &Ranker, question: &str, turns: &[Turn<'_>]) -> Vec<f32> {
 
 /// Says how much of a question each text has by itself.
 pub fn fits(ranker: &Ranker, texts: &[&str]) -> Vec<f32> {
-    let mut read = Texts::for_ranker(ranker);
+    let mut read = Texts::default();
     texts.iter().for_each(|text| read.add(text));
     bm25(ranker, &said(ranker, &read), LENGTH_SHARE)
 }

@@ -1,5 +1,6 @@
 //! What a conversation remembers for a new message: earlier messages that the window does not show.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use longhand_archive::{Archive, ArchiveError, EntryRecord, SearchFilter, SessionId, ask};
@@ -141,7 +142,7 @@ impl Recollection<'_> {
                     && !self.is_quoted(candidate, false)
             });
             let Some(candidate) = candidate else { continue };
-            let said = standing(candidate.text).into_iter().map(quoted_line);
+            let said = standing(&candidate.text).into_iter().map(quoted_line);
             let said: Vec<String> = said.filter(|text| !self.is_in_block(text)).collect();
             if !said.is_empty() {
                 rules.push(RecalledTurn { text: said.join(" "), ..candidate.empty() });
@@ -224,7 +225,7 @@ fn by_worth(ranker: &Ranker, cue: Cue<'_>, candidates: &[Candidate<'_>]) -> Vec<
     let turns: Vec<Turn<'_>> = candidates
         .iter()
         .map(|candidate| Turn {
-            text: cut::head(candidate.text, LOOKED_AT_BYTES),
+            text: cut::head(&candidate.text, LOOKED_AT_BYTES),
             place: candidate.seq.0,
             speaker: Some(candidate.role),
             name: candidate.name.as_deref(),
@@ -271,7 +272,7 @@ struct Candidate<'e> {
     role: Role,
     name: Option<String>,
     message: Message,
-    text: &'e str,
+    text: Cow<'e, str>,
 }
 
 impl<'e> Candidate<'e> {
@@ -281,11 +282,11 @@ impl<'e> Candidate<'e> {
         let role = if message.results().next().is_some() { Role::Tool } else { message.role };
         Some(Self {
             seq: entry.seq,
-            at_ms: entry.source_ms.unwrap_or(entry.at_ms),
+            at_ms: entry.said_ms(),
             role,
             name: message.name.as_ref().map(|name| name.decode().into_owned()),
             message,
-            text: &record.text,
+            text: record.searched(),
         })
     }
 
@@ -306,8 +307,8 @@ impl<'e> Candidate<'e> {
     /// All of it if it is short, otherwise what is around its best passage.
     fn quoted(&self, ranker: &Ranker) -> RecalledTurn {
         let text = match self.text.len() {
-            0..=EXCERPT_BYTES => self.text.to_owned(),
-            _ => excerpt(self.text, &ranker.passage_in(self.text), EXCERPT_BYTES),
+            0..=EXCERPT_BYTES => self.text.clone(),
+            _ => excerpt(&self.text, &ranker.passage_in(&self.text), EXCERPT_BYTES).into(),
         };
         RecalledTurn { text: quoted_line(&text), ..self.empty() }
     }

@@ -85,6 +85,11 @@ impl StoredEntry {
         }
     }
 
+    /// See [`Entry::said_ms`].
+    pub(super) fn said_ms(&self) -> i64 {
+        self.source_ms.unwrap_or(self.at_ms)
+    }
+
     /// What its seal should be. The message is sealed as it is stored.
     fn right_seal(&self, of: SessionId) -> Seal {
         let Node { seq, parent, link, round } = self.node;

@@ -77,15 +77,18 @@ async fn waiting(db: &Client) -> Result<Vec<Indexed>, Fault> {
         let Some(session) = sessions.iter().find(|session| session.number == entry.session) else {
             continue;
         };
-        let (id, at_ms) = (entry.id, entry.at_ms);
+        let (id, said_ms) = (entry.id, entry.said_ms());
         let (roles, text) = match entry.checked(session) {
-            Ok(record) => (slice::roles(&record.entry.form, &record.entry.raw), record.text),
+            Ok(record) => {
+                let roles = slice::roles(&record.entry.form, &record.entry.raw);
+                (roles, record.searched().into_owned())
+            }
             Err(Fault::Damage(_)) => (0, String::new()),
             Err(fault) => return Err(fault),
         };
         bytes += text.len();
         let doc =
-            Doc { id, session: session.number, owner: session.owner(), length: 0, at_ms, roles };
+            Doc { id, session: session.number, owner: session.owner(), length: 0, said_ms, roles };
         indexed.push((id, doc, text));
         if bytes > SLICE_BYTES {
             break;

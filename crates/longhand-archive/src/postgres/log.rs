@@ -8,9 +8,9 @@ use super::fault::Fault;
 use super::session::{self, StoredSession, array, hash, number, text};
 use crate::number::{push_number, take_number};
 use crate::seal::{Seal, Sealer};
-use crate::usage::day_of;
+use crate::usage::{NO_MODEL, day_of, decode_line, encode_line};
 use crate::{
-    Cursor, DamagedPart, Listing, Note, Owner, Page, PreambleId, RequestRecord, RequestSums,
+    Cursor, DamagedPart, EditSums, Listing, Note, Owner, Page, PreambleId, RequestRecord, RequestSums,
     SessionId, UsageLine, codec,
 };
 
@@ -202,13 +202,21 @@ impl SumsKey {
     pub(super) fn of(session: SessionId, request: &RequestRecord) -> Self {
         Self { session, day: day_of(request.at_ms), model: request.model.clone() }
     }
+
+    /// The line that has the edits of a day.
+    pub(super) fn of_edits(session: SessionId, day: i64) -> Self {
+        Self { session, day, model: NO_MODEL.to_owned() }
+    }
 }
+
+/// What the requests and the edits of a line come to.
+pub(super) type LineSums = (RequestSums, EditSums);
 
 /// Reads the sums that requests are added to. What is illegible begins anew; the requests say what is right.
 pub(super) async fn sums(
     db: &Client,
     keys: &[SumsKey],
-) -> Result<Vec<(SumsKey, RequestSums)>, tokio_postgres::Error> {
+) -> Result<Vec<(SumsKey, LineSums)>, tokio_postgres::Error> {
     let ids: Vec<Vec<u8>> = keys.iter().map(|key| key.session.to_bytes().to_vec()).collect();
     let days: Vec<i64> = keys.iter().map(|key| key.day).collect();
     let hashes: Vec<Vec<u8>> = keys.iter().map(|key| hash(&key.model).to_vec()).collect();
@@ -221,7 +229,7 @@ pub(super) async fn sums(
     let read = |row: &Row| {
         let session = SessionId::from_bytes(array(row.get(0)));
         let key = SumsKey { session, day: row.get(1), model: text(row.get(2)) };
-        (key, RequestSums::decode(row.get(3)).unwrap_or_default())
+        (key, decode_line(row.get(3)).unwrap_or_default())
     };
     Ok(rows.iter().map(read).collect())
 }
@@ -230,7 +238,7 @@ pub(super) async fn save_sums(
     db: &Client,
     session: i64,
     key: &SumsKey,
-    sums: &RequestSums,
+    (requests, edits): &LineSums,
 ) -> Result<(), tokio_postgres::Error> {
     let sql = "INSERT INTO longhand.usage (session, day, hash, model, sums) VALUES ($1, $2, $3, $4, $5) \
                ON CONFLICT (session, day, hash) DO UPDATE SET sums = excluded.sums";
@@ -239,7 +247,7 @@ pub(super) async fn save_sums(
         (&key.day, Type::INT8),
         (&&hash(&key.model)[..], Type::BYTEA),
         (&key.model.as_bytes(), Type::BYTEA),
-        (&sums.encode(), Type::BYTEA),
+        (&encode_line(requests, edits), Type::BYTEA),
     ];
     db.execute_typed(sql, &values).await.map(drop)
 }
@@ -252,8 +260,8 @@ pub(super) async fn usage(db: &Client, since_ms: i64) -> Result<Vec<UsageLine>, 
     let read = |row: &Row| {
         let session = SessionId::from_bytes(array(row.get(0)));
         let bad = || Fault::damage(session, DamagedPart::Usage, "cannot be read");
-        let sums = RequestSums::decode(row.get(3)).ok_or_else(bad)?;
-        Ok(UsageLine { session, day: row.get(1), model: text(row.get(2)), sums })
+        let (sums, edits) = decode_line(row.get(3)).ok_or_else(bad)?;
+        Ok(UsageLine { session, day: row.get(1), model: text(row.get(2)), sums, edits })
     };
     rows.iter().map(read).collect()
 }

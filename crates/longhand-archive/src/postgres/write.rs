@@ -11,13 +11,13 @@ use tokio_postgres::types::Type;
 
 use super::entry::StoredEntry;
 use super::fault::Fault;
-use super::log::SumsKey;
+use super::log::{LineSums, SumsKey};
 use super::server::{Asked, Patience, Pipeline, Server, both, rolled_back};
 use super::session::{self, StoredSession, array};
 use super::{ServerError, batch, entry, log, value};
 use crate::{
-    ArchiveError, BatchRecord, Conflict, NewSession, Note, Owner, RequestRecord, RequestSums,
-    SessionId, Write,
+    ArchiveError, BatchRecord, Conflict, EditSums, NewSession, Note, Owner, RequestRecord, SessionId,
+    Write,
 };
 
 type Outcome = Result<Version, ArchiveError>;
@@ -125,10 +125,29 @@ async fn is_committed(server: &Server, transaction: &str) -> Result<bool, Fault>
 struct Known {
     transaction: String,
     sessions: Vec<StoredSession>,
-    sums: Vec<(SumsKey, RequestSums)>,
+    sums: Vec<(SumsKey, LineSums)>,
     /// The numbers of sessions that may begin, and the ids of entries.
     numbers: Vec<i64>,
     ids: Vec<i64>,
+}
+
+impl Known {
+    /// The sums of a line, as they are before it is changed for the first time.
+    fn line<'s>(
+        &self,
+        changed: &'s mut BTreeMap<SumsKey, LineSums>,
+        key: SumsKey,
+    ) -> &'s mut LineSums {
+        let known = self.sums.iter().find(|(other, _)| *other == key);
+        let before = known.map(|(_, sums)| *sums).unwrap_or_default();
+        changed.entry(key).or_insert(before)
+    }
+}
+
+/// What a write says of edits, by day.
+fn edits_of(write: &Write) -> BTreeMap<i64, EditSums> {
+    let batches = write.batches.iter().map(|record| (record.at_ms, &record.batch));
+    EditSums::of(batches, &write.notes)
 }
 
 async fn attempt(
@@ -191,8 +210,11 @@ async fn look(db: &Client, begin: &str, writes: &[ReadyWrite]) -> Result<Known, 
     let mut keys: Vec<SumsKey> = writes
         .iter()
         .flat_map(|ready| {
+            let session = ready.write.session;
             let requests = ready.write.requests.iter();
-            requests.map(|request| SumsKey::of(ready.write.session, request))
+            let days = edits_of(&ready.write).into_keys();
+            let of_edits = days.map(move |day| SumsKey::of_edits(session, day));
+            requests.map(move |request| SumsKey::of(session, request)).chain(of_edits)
         })
         .collect();
     keys.sort_unstable();
@@ -239,7 +261,7 @@ struct Plan<'w> {
     batches: Vec<(u64, &'w BatchRecord)>,
     requests: Vec<(u64, &'w RequestRecord)>,
     notes: Vec<(u64, &'w Note)>,
-    sums: BTreeMap<SumsKey, RequestSums>,
+    sums: BTreeMap<SumsKey, LineSums>,
 }
 
 impl<'w> Plan<'w> {
@@ -320,12 +342,12 @@ impl<'w> Plan<'w> {
             session.requests += 1;
             self.requests.push((session.requests, request));
             let key = SumsKey::of(session.info.id, request);
-            let before = || {
-                let found = known.sums.iter().find(|(other, _)| *other == key);
-                found.map(|(_, sums)| *sums).unwrap_or_default()
-            };
-            let sums = self.sums.entry(key.clone()).or_insert_with(before);
-            session.info.usage.count(request, sums);
+            let (requests, _) = known.line(&mut self.sums, key);
+            session.info.usage.count(request, requests);
+        }
+        for (day, new) in edits_of(write) {
+            let key = SumsKey::of_edits(session.info.id, day);
+            known.line(&mut self.sums, key).1.add(&new);
         }
         for note in &write.notes {
             session.notes += 1;

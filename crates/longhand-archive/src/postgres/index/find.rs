@@ -157,16 +157,16 @@ impl Search<'_> {
 
     fn compare(&mut self, id: i64, session: SessionId, record: &EntryRecord) {
         self.last = Some(id);
-        let EntryRecord { entry, text } = record;
-        let is_wanted = self.wanted.filter.accepts(&entry.form, &entry.raw, entry.at_ms);
-        let place = self.query.find(text, self.wanted.strictness).filter(|_| is_wanted);
+        let (entry, text) = (&record.entry, record.searched());
+        let is_wanted = self.wanted.filter.accepts(entry);
+        let place = self.query.find(&text, self.wanted.strictness).filter(|_| is_wanted);
         let Some(place) = place else {
             self.vain += 1;
             return;
         };
         let hit =
-            Hit { session, seq: entry.seq, round: entry.round, snippet: snippet(text, &place) };
-        let (frequencies, length) = self.query.frequencies(text);
+            Hit { session, seq: entry.seq, round: entry.round, snippet: snippet(&text, &place) };
+        let (frequencies, length) = self.query.frequencies(&text);
         self.found.hits.push(Candidate { hit, frequencies, length });
     }
 

@@ -25,8 +25,8 @@ pub(in crate::postgres) async fn vocabulary(
         return Ok(Vocabulary { terms, ..Vocabulary::default() });
     };
     let tail = Tail::read(db, &reach).await?;
-    let mut texts = Texts::for_vocabulary();
-    tail.entries.iter().for_each(|(.., record)| texts.add(&record.text));
+    let mut texts = Texts::default();
+    tail.entries.iter().for_each(|(.., record)| texts.add(&record.searched()));
     let of_tail = texts.totals(|_| true);
     let of_index = match &reach {
         Reach::All | Reach::Owner(_) => Counts::of_all(db).await?,

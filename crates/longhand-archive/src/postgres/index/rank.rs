@@ -33,9 +33,8 @@ pub(in crate::postgres) async fn best(
     let walks = ranker.walks(wanted.limit);
     let mut found: Vec<(i64, Found)> = Vec::new();
     for (id, _, record) in &tail.entries {
-        let entry = &record.entry;
-        if wanted.filter.accepts(&entry.form, &entry.raw, entry.at_ms) {
-            found.push((*id, Found::Text(record.text.clone())));
+        if wanted.filter.accepts(&record.entry) {
+            found.push((*id, Found::Text(record.searched().into_owned())));
         }
     }
     let newest = found.last().map_or(0, |(id, _)| *id);
@@ -47,7 +46,7 @@ pub(in crate::postgres) async fn best(
         }
     }
     found.sort_unstable_by_key(|(id, _)| *id);
-    let mut texts = Texts::for_ranker(ranker);
+    let mut texts = Texts::default();
     let mut ids = Vec::with_capacity(found.len());
     for (id, found) in found {
         ids.push(id);
@@ -77,8 +76,7 @@ async fn read_best(
     let scored = sorted.into_iter().filter_map(|(score, id)| {
         let at = read.entries.binary_search_by_key(&id.cast_signed(), |(id, ..)| *id).ok()?;
         let (_, session, record) = &read.entries[at];
-        let entry = &record.entry;
-        let is_wanted = wanted.filter.accepts(&entry.form, &entry.raw, entry.at_ms);
+        let is_wanted = wanted.filter.accepts(&record.entry);
         is_wanted.then(|| ScoredEntry { session: *session, record: record.clone(), score })
     });
     let entries = scored.collect();

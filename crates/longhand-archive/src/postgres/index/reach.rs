@@ -55,8 +55,8 @@ impl Reach {
     pub(super) fn takes(&self, doc: &Doc, filter: &SearchFilter) -> bool {
         self.contains(doc.session, doc.owner)
             && filter.role.is_none_or(|role| doc.may_have(role))
-            && filter.since_ms.is_none_or(|since| doc.at_ms >= since)
-            && filter.before_ms.is_none_or(|before| doc.at_ms < before)
+            && filter.since_ms.is_none_or(|since| doc.said_ms >= since)
+            && filter.before_ms.is_none_or(|before| doc.said_ms < before)
     }
 
     /// Whether few entries are wanted, as a rule.

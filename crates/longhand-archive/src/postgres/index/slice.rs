@@ -17,7 +17,7 @@ pub(super) struct Doc {
     pub(super) owner: Owner,
     /// How many words it has.
     pub(super) length: u64,
-    pub(super) at_ms: i64,
+    pub(super) said_ms: i64,
     /// The roles that it may have, a bit each.
     pub(super) roles: u64,
 }
@@ -83,14 +83,14 @@ impl BuiltSlice {
             .zip(texts.lengths())
             .map(|((_, doc, _), length)| Doc { length: *length, ..doc.clone() })
             .collect();
-        let of_term = |(term, texts): (&str, Vec<(usize, u64, &[u32])>)| {
+        let of_term = |(term, texts): (&str, Vec<(usize, u64, Vec<u32>)>)| {
             let count = texts.len() as i64;
             (term.as_bytes().to_vec(), count, encode_postings(&texts))
         };
         let mut postings: Vec<(Vec<u8>, i64, Vec<u8>)> = texts.postings().map(of_term).collect();
         postings.extend(marks.into_iter().map(|(mark, count)| (mark, count, Vec::new())));
         postings.sort_unstable();
-        let times = || docs.iter().map(|doc| doc.at_ms);
+        let times = || docs.iter().map(|doc| doc.said_ms);
         Self {
             last: docs.last().map_or(0, |doc| doc.id),
             words: docs.iter().map(|doc| doc.length).sum::<u64>().cast_signed(),
@@ -116,7 +116,7 @@ fn encode_docs(docs: &[Doc]) -> Vec<u8> {
         push_number(&mut bytes, doc.session.cast_unsigned());
         push_number(&mut bytes, owner);
         push_number(&mut bytes, doc.length);
-        bytes.extend_from_slice(&doc.at_ms.to_le_bytes());
+        bytes.extend_from_slice(&doc.said_ms.to_le_bytes());
         push_number(&mut bytes, doc.roles);
         id_before = doc.id;
     }
@@ -140,15 +140,15 @@ pub(super) fn docs(stored: &[u8]) -> Option<Vec<Doc>> {
         let session = take_number(&mut bytes)?.cast_signed();
         let owner = *owners.get(usize::try_from(take_number(&mut bytes)?).ok()?)?;
         let length = take_number(&mut bytes)?;
-        let (at_ms, rest) = bytes.split_first_chunk()?;
+        let (said_ms, rest) = bytes.split_first_chunk()?;
         bytes = rest;
         let roles = take_number(&mut bytes)?;
-        docs.push(Doc { id, session, owner, length, at_ms: i64::from_le_bytes(*at_ms), roles });
+        docs.push(Doc { id, session, owner, length, said_ms: i64::from_le_bytes(*said_ms), roles });
     }
     Some(docs)
 }
 
-fn encode_postings(texts: &[(usize, u64, &[u32])]) -> Vec<u8> {
+fn encode_postings(texts: &[(usize, u64, Vec<u32>)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut doc_before = 0;
     for (doc, count, places) in texts {
@@ -156,7 +156,7 @@ fn encode_postings(texts: &[(usize, u64, &[u32])]) -> Vec<u8> {
         push_number(&mut bytes, *count);
         push_number(&mut bytes, places.len() as u64);
         let mut place_before = 0;
-        for place in *places {
+        for place in places {
             push_number(&mut bytes, u64::from(place - place_before));
             place_before = *place;
         }
@@ -195,7 +195,7 @@ mod tests {
             said in prop::collection::vec(("[a-c ]{0,30}", any::<i64>(), 1_i64..4, 0_u128..3), 1..9),
         ) {
             let entries: Vec<(i64, Doc, String)> = said.iter().zip(1_i64..).map(|((text, at_ms, session, owner), id)| {
-                let doc = Doc { id, session: *session, owner: Owner(*owner), length: 0, at_ms: *at_ms, roles: 5 };
+                let doc = Doc { id, session: *session, owner: Owner(*owner), length: 0, said_ms: *at_ms, roles: 5 };
                 (id, doc, text.clone())
             }).collect();
             let built = BuiltSlice::of(&entries);
