@@ -40,14 +40,13 @@ impl Texts {
 
     fn note(&mut self, text: u32, place: u32, word: &str) {
         let term = term(word);
-        let number = match self.numbers.get(&*term) {
-            Some(number) => *number,
-            None => {
-                let number = self.places.len() as u32;
-                self.numbers.insert(term.into(), number);
-                self.places.push(Vec::new());
-                number
-            }
+        let number = if let Some(number) = self.numbers.get(&*term) {
+            *number
+        } else {
+            let number = self.places.len() as u32;
+            self.numbers.insert(term.into(), number);
+            self.places.push(Vec::new());
+            number
         };
         let places = &mut self.places[number as usize];
         // A word and a part of it may be the same term.

@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{App, AppError, check_new_name};
-use crate::driver::{
-    Rejoined, Rejoining, entry_with, group_of, new_entry, opening_of, origin_of, rejoin,
-};
+use crate::driver::{Rejoining, entry_with, group_of, new_entry, opening_of, origin_of, rejoin};
 use crate::transfer::{self, Exported, ExportedMessage, ExportedSession, Imported, TransferError};
 use crate::{Redactor, Round};
 
@@ -222,12 +220,12 @@ impl App {
                     )
                 };
                 match self.rejoined(text, *conversation, request)? {
-                    Rejoining::Known(Rejoined { session, added }) => vec![ImportedSession {
-                        id: session.id.to_string(),
-                        name: session.name,
+                    Rejoining::Known(rejoined) => vec![ImportedSession {
+                        id: rejoined.session.id.to_string(),
+                        name: rejoined.session.name,
                         outcome: ImportOutcome::Rejoined,
                         rounds: 0,
-                        added: added as u64,
+                        added: rejoined.added as u64,
                     }],
                     Rejoining::Unknown(conversation, meanings) => {
                         let path = conversation.path();
