@@ -37,7 +37,7 @@ pub struct Rejoined {
 /// What became of a conversation that was looked for.
 pub enum Rejoining {
     /// A session has it.
-    Known(Rejoined),
+    Known(Box<Rejoined>),
     /// No session has it. It comes back, with what its messages mean, for whoever begins one.
     Unknown(Box<Conversation>, Vec<Meaning>),
 }
@@ -75,18 +75,18 @@ pub fn rejoin(
         if !entries.is_empty() {
             archive.append(session.id, After::Entry(after), &entries)?;
         }
-        return Ok(Rejoining::Known(Rejoined { session, added: entries.len() }));
+        return Ok(Rejoining::Known(Box::new(Rejoined { session, added: entries.len() })));
     }
     if beginning.is_some() {
         let (count, owner, name) = (messages.len(), session.owner, session.name.clone());
         let admitted = Admitted::archived(Arc::clone(archive), owner, conversation, &name, now_ms)?;
         let known = admitted.session().map_or(0, |(_, known)| known);
-        return Ok(Rejoining::Known(Rejoined { session, added: count - known }));
+        return Ok(Rejoining::Known(Box::new(Rejoined { session, added: count - known })));
     }
     let entries: Vec<_> =
         messages.iter().map(|message| entry_of(conversation.dialect, message, now_ms)).collect();
     archive.append(session.id, After::Entry(None), &entries)?;
-    Ok(Rejoining::Known(Rejoined { session, added: entries.len() }))
+    Ok(Rejoining::Known(Box::new(Rejoined { session, added: entries.len() })))
 }
 
 /// What the messages of a session mean, and which it has in other sessions of the same conversation.
@@ -150,7 +150,9 @@ fn with_messages(
     let owners = owner.map_or_else(|| wait(archive.owners()), |owner| Ok(vec![owner]))?;
     for owner in owners {
         let mut chain = Chain::new(owner.root());
-        meanings.iter().for_each(|meaning| chain.push(*meaning));
+        for meaning in meanings {
+            chain.push(*meaning);
+        }
         let links: Vec<Link> = chain.said().collect();
         let Some(found) = archive.find_path(owner, &links)? else { continue };
         let said = messages.iter().zip(chain.links()).filter(|(_, link)| !link.is_silent());

@@ -18,7 +18,7 @@ pub(super) struct Cursor {
     /// Whether the block before this one may have chunks of the term.
     has_before: bool,
     /// Which of the chunks was read.
-    chunk: Option<ReadChunk>,
+    chunk: Option<Box<ReadChunk>>,
 }
 
 struct ReadChunk {
@@ -68,7 +68,7 @@ impl Cursor {
         doc: u32,
     ) -> Result<Option<u32>, Fault> {
         loop {
-            if let Some(ReadChunk { chunk, .. }) = &self.chunk {
+            if let Some(ReadChunk { chunk, .. }) = self.chunk.as_deref() {
                 let after = chunk.docs.partition_point(|known| *known <= doc);
                 if after > 0 {
                     return Ok(Some(chunk.docs[after - 1]));
@@ -107,7 +107,7 @@ impl Cursor {
         let mut chunk = self.chunk.take().map_or_else(Chunk::default, |read| read.chunk);
         let rest = chunk.decode_docs_into(kind(&self.term), first, &block[range]);
         let places = end - rest.ok_or_else(damaged)?.len()..end;
-        self.chunk = Some(ReadChunk { at, chunk, places });
+        self.chunk = Some(Box::new(ReadChunk { at, chunk, places }));
         Ok(true)
     }
 
@@ -142,7 +142,7 @@ impl Cursor {
 
     /// What is known of an entry that [`Cursor::seek`] has just found.
     pub(super) fn posting(&mut self, doc: u32) -> Result<Option<(i64, &[u32])>, Fault> {
-        let Some((read, block)) = self.chunk.as_mut().zip(self.block.as_ref()) else {
+        let Some((read, block)) = self.chunk.as_deref_mut().zip(self.block.as_ref()) else {
             return Ok(None);
         };
         let ReadChunk { chunk, places, .. } = read;
@@ -162,7 +162,7 @@ impl Cursor {
     ) -> Result<Option<u32>, Fault> {
         loop {
             let Some(found) = self.seek(blocks, segment, doc)? else { return Ok(None) };
-            let Some(ReadChunk { at, chunk, .. }) = &self.chunk else { return Ok(None) };
+            let Some(ReadChunk { at, chunk, .. }) = self.chunk.as_deref() else { return Ok(None) };
             let until = chunk.docs.partition_point(|known| *known <= found);
             let is_inside = |value: &i64| (low..=high).contains(value);
             if let Some(inside) = chunk.values[..until].iter().rposition(is_inside) {
