@@ -13,11 +13,10 @@ use crate::storage::{
     Key, NoteFilter, Opened, Referenced, RequestFilter, ScoredEntry, SearchQuery, SearchScope,
     SearchStatistics, SessionFilter, Storage, Upkeep, Vocabulary, VocabularyQuery, Write,
 };
-use crate::usage::{EditSums, NO_MODEL, day_of};
+use crate::usage::{DailySums, EditSums, NO_MODEL, day_of};
 use crate::{
     ArchiveError, Conflict, Cursor, Damage, Entry, Hit, KnownPath, Listing, NewSession, Note,
-    Owner, Page, PreambleId, RequestRecord, RequestSums, SessionId, SessionInfo, SessionUsage,
-    UsageLine, codec,
+    Owner, Page, PreambleId, RequestRecord, SessionId, SessionInfo, SessionUsage, UsageLine, codec,
 };
 
 /// An archive in memory, for tests and for conversations that are not kept.
@@ -533,9 +532,9 @@ impl MemorySession {
     }
 
     /// What its requests took, in all and by day and model, with what became of edits.
-    fn usage(&self) -> (SessionUsage, BTreeMap<(i64, String), (RequestSums, EditSums)>) {
+    fn usage(&self) -> (SessionUsage, DailySums) {
         let mut usage = SessionUsage::default();
-        let mut lines: BTreeMap<(i64, String), (RequestSums, EditSums)> = BTreeMap::new();
+        let mut lines = DailySums::new();
         for (_, request) in &self.requests {
             let key = (day_of(request.at_ms), request.model.clone());
             usage.count(request, &mut lines.entry(key).or_default().0);

@@ -96,6 +96,9 @@ pub struct UsageLine {
     pub edits: EditSums,
 }
 
+/// Sums by day and model.
+pub(crate) type DailySums = BTreeMap<(i64, String), (RequestSums, EditSums)>;
+
 /// The model of the lines in which edits are added up: no model made them alone.
 pub(crate) const NO_MODEL: &str = "";
 
@@ -201,7 +204,9 @@ impl EditSums {
     pub fn total(batches: &[&Batch], notes: &[Note]) -> Self {
         let batches = batches.iter().map(|batch| (0, *batch));
         let mut sums = Self::default();
-        Self::of(batches, notes).values().for_each(|day| sums.add(day));
+        for day in Self::of(batches, notes).values() {
+            sums.add(day);
+        }
         sums
     }
 
@@ -233,9 +238,9 @@ pub(crate) fn encode_line(requests: &RequestSums, edits: &EditSums) -> Vec<u8> {
     let mut bytes = requests.encode();
     if *edits != EditSums::default() {
         let EditSums { made, regretted, regrets, tokens } = *edits;
-        [made, regretted, regrets, tokens]
-            .into_iter()
-            .for_each(|number| push_number(&mut bytes, number));
+        for number in [made, regretted, regrets, tokens] {
+            push_number(&mut bytes, number);
+        }
     }
     bytes
 }

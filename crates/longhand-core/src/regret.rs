@@ -149,7 +149,7 @@ struct PlacedResult<'l> {
 
 /// The calls of a path, oldest first. Only those that may be about the same are looked into.
 struct Calls<'l> {
-    calls: Vec<PlacedCall<'l>>,
+    in_order: Vec<PlacedCall<'l>>,
     by_id: FxHashMap<Cow<'l, str>, PlacedCall<'l>>,
     results: FxHashMap<Cow<'l, str>, PlacedResult<'l>>,
 }
@@ -368,8 +368,11 @@ impl<'l> Ledger<'l> {
 
 impl<'l> Calls<'l> {
     fn of(ledger: &Ledger<'l>) -> Self {
-        let mut calls =
-            Self { calls: Vec::new(), by_id: FxHashMap::default(), results: FxHashMap::default() };
+        let mut calls = Self {
+            in_order: Vec::new(),
+            by_id: FxHashMap::default(),
+            results: FxHashMap::default(),
+        };
         let messages = ledger.path.messages.iter().enumerate();
         for (message, content) in messages.skip(ledger.oldest) {
             for (part, content) in content.parts.iter().enumerate() {
@@ -377,7 +380,7 @@ impl<'l> Calls<'l> {
                     Part::Call(call) => {
                         let placed = PlacedCall { message, part, call };
                         calls.by_id.insert(call.id.decode(), placed);
-                        calls.calls.push(placed);
+                        calls.in_order.push(placed);
                     }
                     Part::Result(result) => {
                         let placed = PlacedResult { message, part, result };
@@ -396,14 +399,14 @@ impl<'l> Calls<'l> {
         subject: &CallSubject,
         call: PlacedCall<'l>,
     ) -> Box<dyn Iterator<Item = (PlacedCall<'l>, Option<FileUse>)> + '_> {
-        let before = self.calls.partition_point(|earlier| earlier.message < call.message);
+        let before = self.in_order.partition_point(|earlier| earlier.message < call.message);
         let mention = mention(&call.call.arguments.decode());
         let may_be = move |other: &&PlacedCall<'l>| {
             mention
                 .as_ref()
                 .is_none_or(|finder| finder.find(other.call.arguments.raw().as_bytes()).is_some())
         };
-        let earlier = self.calls[..before].iter().rev();
+        let earlier = self.in_order[..before].iter().rev();
         if let Some(file) = subject.file {
             return Box::new(earlier.filter(may_be).filter_map(move |earlier| {
                 let other = CallSubject::of(earlier.call);
@@ -418,7 +421,7 @@ impl<'l> Calls<'l> {
         let same = same.filter(move |earlier| asked(earlier.call) == asked_now);
         // What a command prints may be another thing after any file was written.
         let is_written = move |since: usize| {
-            let between = self.calls[..before].iter().rev();
+            let between = self.in_order[..before].iter().rev();
             let mut between = between.take_while(|between| between.message > since);
             between.any(|between| CallSubject::of(between.call).writes())
         };

@@ -86,8 +86,8 @@ impl CallSubject {
         } else {
             FileUse::Reads
         };
-        let patch = text_of(&node, &decoded, PATCHES);
-        subject.patched = patch.as_deref().map(files_of).unwrap_or_default();
+        let changes = text_of(&node, &decoded, PATCHES);
+        subject.patched = changes.as_deref().map(files_of).unwrap_or_default();
         subject.asks = has(QUESTIONS);
         subject
     }

@@ -82,6 +82,8 @@ pub(super) fn hiding(logged: &LoggedBatch) -> u64 {
 /// What became of the edits of some batches of a session.
 pub(super) fn sums(id: SessionId, batches: &[LoggedBatch], notes: &[Note]) -> RegretSums {
     let mut sums = RegretSums::default();
-    batches.iter().for_each(|logged| sums.add(&LoggedEdits::of(id, logged, notes)));
+    for logged in batches {
+        sums.add(&LoggedEdits::of(id, logged, notes));
+    }
     sums
 }

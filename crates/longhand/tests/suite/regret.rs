@@ -420,7 +420,9 @@ proptest! {
             let found = EditSums::total(&[], &notes(&*archive, session));
             prop_assert_eq!(EditSums { made: sums.made, ..found }, sums);
             let mut told = RegretSums::default();
-            logged(&archive).iter().for_each(|edits| told.add(edits));
+            for edits in logged(&archive) {
+                told.add(&edits);
+            }
             prop_assert_eq!(told, RegretSums::from(sums));
         }
         let meter = meter();
@@ -483,7 +485,9 @@ fn the_log_names_what_was_regretted_also_of_a_batch_that_was_undone() {
     assert_eq!(first.how, "read again");
     assert!(first.by.is_some() && first.tokens > 100, "{first:?}");
     let mut sums = RegretSums::default();
-    log.iter().for_each(|edits| sums.add(edits));
+    for edits in &log {
+        sums.add(edits);
+    }
     assert_eq!(app.show("s", &longhand::app::ViewSettings::default()).unwrap().edits, sums);
     let usage = app.usage(&UsageRequest::default(), &|_, _| None).unwrap();
     assert_eq!((usage.total.edits, usage.rows[0].edits), (sums, sums));
