@@ -71,9 +71,9 @@ pub fn worth(ranker: &Ranker, question: &str, turns: &[Turn<'_>]) -> Vec<f32> {
     let prior: Vec<f32> = turns
         .iter()
         .map(|turn| {
-            let named = if names.has(turn) { NAMED } else { 0.0 };
+            let of_name = if names.has(turn) { NAMED } else { 0.0 };
             let user = if turn.speaker == Some(Role::User) { USER } else { 0.0 };
-            named + user + DATED * date.fits(turn.day)
+            of_name + user + DATED * date.fits(turn.day)
         })
         .collect();
     let ranker = ranker.without(&names.words);
@@ -96,7 +96,9 @@ pub fn worth(ranker: &Ranker, question: &str, turns: &[Turn<'_>]) -> Vec<f32> {
 /// Says how much of a question each text has by itself.
 pub fn fits(ranker: &Ranker, texts: &[&str]) -> Vec<f32> {
     let mut read = Texts::default();
-    texts.iter().for_each(|text| read.add(text));
+    for text in texts {
+        read.add(text);
+    }
     bm25(ranker, &said(ranker, &read), LENGTH_SHARE)
 }
 
@@ -155,7 +157,9 @@ fn bm25(ranker: &Ranker, said: &[Said], length_share: f32) -> Vec<f32> {
 fn of_best(mut scores: Vec<f32>) -> Vec<f32> {
     let best = scores.iter().copied().fold(0.0, f32::max);
     if best > 0.0 {
-        scores.iter_mut().for_each(|score| *score /= best);
+        for score in &mut scores {
+            *score /= best;
+        }
     }
     scores
 }

@@ -195,7 +195,8 @@ impl ImportRequest {
 
 impl ImportedSession {
     /// A session that had the conversation already.
-    fn again(Rejoined { session, added }: Rejoined) -> Self {
+    fn again(rejoined: Rejoined) -> Self {
+        let Rejoined { session, added } = rejoined;
         Self {
             id: session.id.to_string(),
             name: session.name,
@@ -241,7 +242,7 @@ impl App {
                     && !request.append
                     && Path::new(&request.file).is_file();
                 match self.rejoined(text, *conversation, request)? {
-                    Rejoining::Known(rejoined) => vec![ImportedSession::again(rejoined)],
+                    Rejoining::Known(rejoined) => vec![ImportedSession::again(*rejoined)],
                     Rejoining::Unknown(..) if is_agent_file => {
                         vec![self.import_one_file(request)?]
                     }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{App, AppError, ImportRequest};
 use crate::agent_files::{Agent, AgentFile};
 use crate::driver::{
-    Rejoined, Rejoining, entry_of, group_of, new_entry, opening_of, origin_of,
+    Rejoining, entry_of, group_of, new_entry, opening_of, origin_of,
 };
 use crate::time;
 
@@ -102,14 +102,15 @@ impl App {
         if import.outcome == FileOutcome::New
             && !file.is_of_sub_agent
             && self.is_recorded(file)?
-            && let Rejoining::Known(Rejoined { session, added }) = self.rejoined(
+            && let Rejoining::Known(rejoined) = self.rejoined(
                 conversation.bytes().to_owned(),
                 read_growing(Arc::new(conversation.bytes().to_owned()), None)?,
                 request,
             )?
         {
-            (import.session, import.added) = (session.id.to_string(), added as u64);
-            import.outcome = if added > 0 { FileOutcome::Grown } else { FileOutcome::Same };
+            (import.session, import.added) =
+                (rejoined.session.id.to_string(), rejoined.added as u64);
+            import.outcome = if rejoined.added > 0 { FileOutcome::Grown } else { FileOutcome::Same };
             return Ok(import);
         }
         let entries = entries_of(&conversation, request.now_ms);
