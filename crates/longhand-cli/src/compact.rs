@@ -43,7 +43,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
         None => args.input.clone(),
     };
     let name = input::name(&source);
-    let mut conversation = valid(input::read(&source)?, args.repair, &name)?;
+    let conversation = input::read(&source)?;
     let unread = conversation.loaded().and_then(|loaded| loaded.unread.first());
     if let (Some(line), None) = (unread, &resumed) {
         return Err(hinted(
@@ -51,6 +51,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
             "`longhand repair` takes out a last line that is cut; --resume leaves the file as it is",
         ));
     }
+    let mut conversation = valid(conversation, args.repair, &name)?;
     // Thinking stays if the provider can be told to drop the blocks that an edit invalidates.
     let drops_thinking = conversation.keep_thinking();
     let opener = resumed.as_ref().map_or(OPENER, |session| session.opener(args.archive.as_deref()));
