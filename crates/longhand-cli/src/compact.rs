@@ -47,7 +47,9 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
     let unread = conversation.loaded().and_then(|loaded| loaded.unread.first());
     if let (Some(line), None) = (unread, &resumed) {
         return Err(hinted(
-            format!("{name}: line {line} cannot be read; is the file still being written?"),
+            format!(
+                "{name}: line {line} cannot be read; perhaps it ends in its middle, since the file is still being written"
+            ),
             "`longhand repair` takes out a last line that is cut; --resume leaves the file as it is",
         ));
     }
