@@ -42,7 +42,17 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
         None => args.input.clone(),
     };
     let name = input::name(&source);
-    let mut conversation = valid(input::read(&source)?, args.repair, &name)?;
+    let conversation = input::read(&source)?;
+    let unread = conversation.loaded().and_then(|loaded| loaded.unread.first());
+    if let (Some(line), None) = (unread, &resumed) {
+        return Err(hinted(
+            format!(
+                "{name}: line {line} cannot be read; perhaps it ends in its middle, since the file is still being written"
+            ),
+            "`longhand repair` takes out a last line that is cut; --resume leaves the file as it is",
+        ));
+    }
+    let mut conversation = valid(conversation, args.repair, &name)?;
     // Thinking stays if the provider can be told to drop the blocks that an edit invalidates.
     let drops_thinking = conversation.keep_thinking();
     let opener = resumed.as_ref().map_or(OPENER, |session| session.opener(args.archive.as_deref()));

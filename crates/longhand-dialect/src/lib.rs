@@ -148,7 +148,16 @@ fn read_with(
     reading: Reading,
     bad_lines: BadLines,
 ) -> Result<Conversation, DialectError> {
-    let source = RequestSource::read_with(measured(text)?, &[], bad_lines)?;
+    let text = measured(text)?;
+    let mut source = RequestSource::read_with(Arc::clone(&text), &[], bad_lines)?;
+    let is_session_file = || match dialect {
+        Some(dialect) => dialect.is_session_file(),
+        None => detect::detect(&source).is_ok_and(Dialect::is_session_file),
+    };
+    // Only agents pass lines over.
+    if !source.unread.is_empty() && !is_session_file() {
+        source = RequestSource::read(text, &[])?;
+    }
     let dialect = match dialect {
         Some(dialect) => dialect,
         None => detect::detect(&source)?,

@@ -26,7 +26,7 @@ pub(crate) struct CompactArgs {
     pub(crate) replace: bool,
     /// The most tokens to send, tools and system prompt included, such as 8000 or 32k [default with --resume: what the
     /// agent sends besides the messages, and 30% of what is left of the model's window, or of 200k if that is larger]
-    #[arg(long, value_name = "N", value_parser = amount, required_unless_present = "resume")]
+    #[arg(long, value_name = "N", value_parser = amount, required_unless_present = "resume", allow_negative_numbers = true)]
     pub(crate) budget: Option<u64>,
     /// Tokens of the budget to keep free for the reply
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]

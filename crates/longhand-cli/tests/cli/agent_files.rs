@@ -60,7 +60,7 @@ fn session_files(folder: &Folder) -> Vec<String> {
 #[test]
 fn a_session_is_shortened_into_a_new_one_and_the_old_one_stays() {
     let (folder, file) = kept_by_claude(40);
-    let run = folder.run("compact --resume claude@last --budget 32k --keep-tail 2");
+    let run = folder.run("compact --resume claude@last --budget 25k");
     assert_eq!(run.status, 0, "{run:?}");
     assert_eq!(folder.read(&file), session(40));
     let new = run.stdout.trim().strip_prefix("cd '/work/my project' && claude --resume ").unwrap();
@@ -85,7 +85,7 @@ fn a_session_is_shortened_into_a_new_one_and_the_old_one_stays() {
 #[test]
 fn a_session_is_replaced_with_a_copy_kept() {
     let (folder, file) = kept_by_claude(40);
-    let run = folder.run(&format!("compact --resume {ID} --replace --budget 32k"));
+    let run = folder.run(&format!("compact --resume {ID} --replace --budget 25k"));
     assert_eq!(run.status, 0, "{run:?}");
     assert_eq!(folder.read(&format!("{file}.orig")), session(40));
     assert!(run.stdout.ends_with(&format!("claude --resume {ID}\n")), "{run:?}");
