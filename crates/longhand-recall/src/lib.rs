@@ -30,7 +30,7 @@ pub use question::Question;
 pub use rank::{FoundTerm, Measure, RankedTerm, Ranker, Totals};
 pub use snippet::snippet;
 pub use terms::{is_opaque, term, term_beginning};
-pub use texts::{PLACES_OF_ENTRY_MAX, Texts};
+pub use texts::{PLACES_OF_ENTRY_MAX, TextPosting, Texts};
 pub use vocabulary::{KnownTerm, SoughtTerms, TermRange};
 pub use walk::Walk;
 pub use words::{Folded, Word, fold};

@@ -21,6 +21,9 @@ struct Places {
     last: u32,
 }
 
+/// A text that has a term: its number, how often, and the first places.
+pub type TextPosting<'t> = (usize, u64, &'t [u32]);
+
 /// An index in memory of some texts.
 #[derive(Debug, Default)]
 pub struct Texts {
@@ -107,8 +110,8 @@ impl Texts {
         &self.lengths
     }
 
-    /// Each term with the texts that have it: their numbers, how often, and the first places.
-    pub fn postings(&self) -> impl Iterator<Item = (&str, Vec<(usize, u64, &[u32])>)> {
+    /// Each term with the texts that have it.
+    pub fn postings(&self) -> impl Iterator<Item = (&str, Vec<TextPosting<'_>>)> {
         self.terms.iter().map(|(term, texts)| {
             let texts = texts.iter();
             let texts = texts.map(|(number, places)| (*number, places.count, &places.first[..]));

@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_known_beginning_of_a_conversation_is_found_in_few_looks() {
-        for length in [0, 1, 2, 31, 32, 33, 100, 1_000, 100_000] {
+        for length in [0_usize, 1, 2, 31, 32, 33, 100, 1_000, 100_000] {
             for known in [
                 0,
                 1,
