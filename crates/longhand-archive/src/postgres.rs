@@ -1,4 +1,4 @@
-//! An archive on a PostgreSQL server, which any number of nodes share.
+//! An archive on a `PostgreSQL` server, which any number of nodes share.
 //!
 //! The rows of a session are written under a lock of its row, whose counts are its version: whoever expects another one
 //! is refused. Connections keep no state between transactions and statements have no names, so that poolers which hand a

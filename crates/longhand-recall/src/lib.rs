@@ -37,7 +37,7 @@ pub use rank::{FoundTerm, Measure, RankedTerm, Ranker, Totals};
 pub use snippet::{excerpt, snippet};
 pub use standing::{STANDING_WORDS, standing};
 pub use terms::{is_opaque, term, term_beginning};
-pub use texts::{PLACES_OF_ENTRY_MAX, Texts};
+pub use texts::{PLACES_OF_ENTRY_MAX, TextPosting, Texts};
 pub use vocabulary::{KnownTerm, SoughtTerms, TermRange};
 pub use walk::Walk;
 pub use words::{Folded, Word, fold};

@@ -13,6 +13,9 @@ use crate::words::Folded;
 /// Of one text, so many places of a term are known; the index of a file knows no more.
 pub const PLACES_OF_ENTRY_MAX: u32 = 1_024;
 
+/// A text that has a term: its number, how often, and the first places.
+pub type TextPosting = (usize, u64, Vec<u32>);
+
 /// An index in memory of some texts.
 #[derive(Debug, Default)]
 pub struct Texts {
@@ -89,8 +92,8 @@ impl Texts {
         &self.lengths
     }
 
-    /// Each term with the texts that have it: their numbers, how often, and the first places.
-    pub fn postings(&self) -> impl Iterator<Item = (&str, Vec<(usize, u64, Vec<u32>)>)> {
+    /// Each term with the texts that have it.
+    pub fn postings(&self) -> impl Iterator<Item = (&str, Vec<TextPosting>)> {
         self.numbers.keys().map(|term| {
             let texts = self.with(term).map(|(number, places)| {
                 let first = places.iter().take(PLACES_OF_ENTRY_MAX as usize);

@@ -171,10 +171,12 @@ fn decoded(value: &str) -> String {
     while let Some((&byte, after)) = rest.split_first() {
         let digits = after.get(..2).and_then(|digits| str::from_utf8(digits).ok());
         let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        (rest, _) = match code.filter(|_| byte == b'%') {
-            Some(code) => (&after[2..], bytes.push(code)),
-            None => (after, bytes.push(byte)),
+        let (byte, after) = match code.filter(|_| byte == b'%') {
+            Some(code) => (code, &after[2..]),
+            None => (byte, after),
         };
+        bytes.push(byte);
+        rest = after;
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }

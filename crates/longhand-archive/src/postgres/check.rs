@@ -39,7 +39,7 @@ pub(super) async fn session(db: &Client, id: SessionId) -> Result<Vec<Damage>, F
     let mut at = 0;
     while at < found.info.entries {
         let end = found.info.entries.min(at + PAGE);
-        if !damages.is_sound(entry::bodies(db, id, &[at..end]).await)? {
+        if !Damages::is_sound(entry::bodies(db, id, &[at..end]).await)? {
             for seq in at..end {
                 damages.note(entry::bodies(db, id, &[seq..seq + 1]).await)?;
             }
@@ -56,7 +56,7 @@ pub(super) async fn session(db: &Client, id: SessionId) -> Result<Vec<Damage>, F
         if request % PAGE == 1 {
             let end = found.requests.min(request + PAGE - 1);
             let page = Page { after: Some(Cursor::number(end + 1)), limit: PAGE as usize };
-            if damages.is_sound(log::requests(db, id, page).await)? && end == found.requests {
+            if Damages::is_sound(log::requests(db, id, page).await)? && end == found.requests {
                 break;
             }
         }
@@ -73,7 +73,7 @@ struct Damages(Vec<Damage>);
 
 impl Damages {
     /// Whether something could be read; the damage is found again.
-    fn is_sound<T>(&self, outcome: Result<T, Fault>) -> Result<bool, Fault> {
+    fn is_sound<T>(outcome: Result<T, Fault>) -> Result<bool, Fault> {
         match outcome {
             Ok(_) => Ok(true),
             Err(Fault::Damage(_)) => Ok(false),

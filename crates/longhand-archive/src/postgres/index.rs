@@ -109,7 +109,7 @@ async fn insert(db: &Client, ids: &[i64], built: &BuiltSlice) -> Result<(), Faul
     db.execute_typed(sql, &[(&ids, Type::INT8_ARRAY)]).await?;
     let sql = "INSERT INTO longhand.slice (last, entries, words, oldest_ms, newest_ms, docs) \
                VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
-    let entries = ids.len() as i64;
+    let entries = (ids.len() as u64).cast_signed();
     let values: [Value<'_>; 6] = [
         (&built.last, Type::INT8),
         (&entries, Type::INT8),

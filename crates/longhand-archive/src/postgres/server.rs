@@ -133,8 +133,8 @@ impl Server {
         self.ask(|db| {
             let inside = work(db);
             Box::pin(async move {
-                let (begun, done) = both(db.batch_execute(begin), inside).await;
-                let outcome = match (begun, done) {
+                let answers = both(db.batch_execute(begin), inside).await;
+                let outcome = match answers {
                     (Ok(()), Ok(done)) => Ok(done),
                     (Err(error), _) => Err(error.into()),
                     (_, Err(fault)) => Err(fault),
@@ -172,10 +172,13 @@ pub(super) async fn both<A, B>(
     futures_util::future::join(one, other).await
 }
 
+/// A statement that is on its way.
+type Sent<'c> = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + 'c>>;
+
 /// Statements that are on their way together: each is sent before the one before it is answered.
 #[derive(Default)]
 pub(super) struct Pipeline<'c> {
-    statements: Vec<Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + 'c>>>,
+    statements: Vec<Sent<'c>>,
 }
 
 impl<'c> Pipeline<'c> {

@@ -70,7 +70,7 @@ pub(super) async fn make_all(
         let made = server.unbounded(|db| -> Asked<'_, Result<Vec<Outcome>, Unmade>> {
             let (begin, writes) = (Arc::clone(begin), Arc::clone(writes));
             Box::pin(async move {
-                match attempt(db, &begin, &writes, statement_max).await {
+                match Box::pin(attempt(db, &begin, &writes, statement_max)).await {
                     // A connection that is lost is not used again.
                     Err(Unmade::Fault(fault)) => rolled_back(db, fault).await,
                     outcome => Ok(outcome),
@@ -156,7 +156,7 @@ async fn attempt(
     writes: &[ReadyWrite],
     statement_max: Duration,
 ) -> Result<Vec<Outcome>, Unmade> {
-    let looking = timeout(statement_max, look(db, begin, writes)).await;
+    let looking = timeout(statement_max, Box::pin(look(db, begin, writes))).await;
     let mut known = looking.unwrap_or(Err(Fault::Late))?;
     let mut outcomes = Vec::with_capacity(writes.len());
     let mut plans: Vec<Plan<'_>> = Vec::new();
@@ -220,7 +220,8 @@ async fn look(db: &Client, begin: &str, writes: &[ReadyWrite]) -> Result<Known, 
     keys.sort_unstable();
     keys.dedup();
     let entries = session::number(writes.iter().map(|ready| ready.entries.len() as u64).sum());
-    let begun = writes.iter().filter(|ready| ready.write.begin.is_some()).count() as i64;
+    let new = writes.iter().filter(|ready| ready.write.begin.is_some()).count() as u64;
+    let new = session::number(new);
     let locking = async {
         // A lock on each, in one order.
         let sql = session::select!("WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE");
@@ -234,11 +235,11 @@ async fn look(db: &Client, begin: &str, writes: &[ReadyWrite]) -> Result<Known, 
                    ARRAY(SELECT nextval('longhand.entry_id') FROM generate_series(1, $1)), \
                    ARRAY(SELECT nextval(pg_get_serial_sequence('longhand.session', 'number')) \
                    FROM generate_series(1, $2))";
-        db.query_typed_one(sql, &[(&entries, Type::INT8), (&begun, Type::INT8)]).await
+        db.query_typed_one(sql, &[(&entries, Type::INT8), (&new, Type::INT8)]).await
     };
     let rest = both(summing, numbering);
     let (begin, (sessions, (sums, numbers))) =
-        both(db.batch_execute(begin), both(locking, rest)).await;
+        Box::pin(both(db.batch_execute(begin), both(locking, rest))).await;
     begin?;
     let sessions = sessions?.iter().map(StoredSession::read).collect();
     let numbers = numbers?;

@@ -141,7 +141,7 @@ impl Search<'_> {
             }
             let read = reach::by_ids(db, &some).await?;
             self.found.damage = self.found.damage.take().or(read.damage);
-            some.iter().for_each(|id| _ = named.remove(id));
+            named.retain(|id| !some.contains(id));
             let mut entries = of_tail;
             entries.extend(
                 read.entries.into_iter().map(|(id, session, record)| (id, (session, record))),

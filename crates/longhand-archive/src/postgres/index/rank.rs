@@ -14,10 +14,13 @@ use crate::storage::{BestEntries, BestQuery, ScoredEntry, SearchFilter};
 /// So many slices are read at a time.
 const SLICES: usize = 64;
 
+/// A term with how often and where an entry has it.
+type MeasuredTerm = (String, u64, Vec<u32>);
+
 /// An entry on the ranker's walks: its text, or what the index tells of it.
 enum Found {
     Text(String),
-    Measured(u64, Vec<(String, u64, Vec<u32>)>),
+    Measured(u64, Vec<MeasuredTerm>),
 }
 
 /// See [`crate::Storage::best`]. Damaged entries are skipped; the first one is reported.
@@ -42,7 +45,7 @@ pub(in crate::postgres) async fn best(
     let terms: Vec<&str> = ranker.terms().iter().map(|term| term.term.as_str()).collect();
     for slices in slices.chunks(SLICES) {
         for (_, slice) in reach::read(db, slices, &terms).await? {
-            measure(slice, ranker, &walks, |doc| reach.takes(doc, &wanted.filter), &mut found);
+            measure(&slice, ranker, &walks, |doc| reach.takes(doc, &wanted.filter), &mut found);
         }
     }
     found.sort_unstable_by_key(|(id, _)| *id);
@@ -133,7 +136,7 @@ fn enough(slices: &[Slice], entries: usize, is_narrow: bool, filter: &SearchFilt
 
 /// Takes the entries of a slice that are on a walk.
 fn measure(
-    slice: ReadSlice,
+    slice: &ReadSlice,
     ranker: &Ranker,
     walks: &[Walk],
     is_wanted: impl Fn(&super::slice::Doc) -> bool,
@@ -150,7 +153,7 @@ fn measure(
             .iter()
             .any(|walk| walk.required.iter().all(|terms| terms.iter().any(|term| has(doc, *term))))
     };
-    let mut on_walks: Vec<Option<Vec<(String, u64, Vec<u32>)>>> = slice
+    let mut on_walks: Vec<Option<Vec<MeasuredTerm>>> = slice
         .docs
         .iter()
         .enumerate()

@@ -166,7 +166,7 @@ pub(super) struct Tail {
 
 impl Tail {
     pub(super) async fn read(db: &Client, reach: &Reach) -> Result<Self, Fault> {
-        let limit = VAIN_MAX as i64 + 1;
+        let limit = session::number(VAIN_MAX as u64 + 1);
         let rows = match reach {
             Reach::All => {
                 let sql = entry::select!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use longhand_core::Role;
-use longhand_recall::Texts;
+use longhand_recall::{TextPosting, Texts};
 
 use crate::number::{push_number, take_number};
 use crate::{Owner, pack, role};
@@ -83,8 +83,8 @@ impl BuiltSlice {
             .zip(texts.lengths())
             .map(|((_, doc, _), length)| Doc { length: *length, ..doc.clone() })
             .collect();
-        let of_term = |(term, texts): (&str, Vec<(usize, u64, Vec<u32>)>)| {
-            let count = texts.len() as i64;
+        let of_term = |(term, texts): (&str, Vec<TextPosting>)| {
+            let count = (texts.len() as u64).cast_signed();
             (term.as_bytes().to_vec(), count, encode_postings(&texts))
         };
         let mut postings: Vec<(Vec<u8>, i64, Vec<u8>)> = texts.postings().map(of_term).collect();
@@ -108,7 +108,9 @@ fn encode_docs(docs: &[Doc]) -> Vec<u8> {
     owners.dedup();
     let mut bytes = Vec::new();
     push_number(&mut bytes, owners.len() as u64);
-    owners.iter().for_each(|owner| bytes.extend_from_slice(&owner.to_bytes()));
+    for owner in &owners {
+        bytes.extend_from_slice(&owner.to_bytes());
+    }
     let mut id_before = 0;
     for doc in docs {
         let owner = owners.binary_search(&doc.owner).unwrap_or(0) as u64;
@@ -148,7 +150,7 @@ pub(super) fn docs(stored: &[u8]) -> Option<Vec<Doc>> {
     Some(docs)
 }
 
-fn encode_postings(texts: &[(usize, u64, Vec<u32>)]) -> Vec<u8> {
+fn encode_postings(texts: &[TextPosting]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut doc_before = 0;
     for (doc, count, places) in texts {
@@ -201,14 +203,16 @@ mod tests {
             let built = BuiltSlice::of(&entries);
             let back = docs(&built.docs).unwrap();
             let mut texts = Texts::default();
-            entries.iter().for_each(|(_, _, text)| texts.add(text));
+            for (_, _, text) in &entries {
+                texts.add(text);
+            }
             for ((_, doc, _), (back, length)) in entries.iter().zip(back.iter().zip(texts.lengths())) {
                 prop_assert_eq!(back, &Doc { length: *length, ..doc.clone() });
             }
             for (term, of_texts) in texts.postings() {
                 let found = built.postings.iter().find(|(other, ..)| *other == term.as_bytes());
                 let (_, count, data) = found.unwrap();
-                prop_assert_eq!(*count, of_texts.len() as i64);
+                prop_assert_eq!(count.cast_unsigned(), of_texts.len() as u64);
                 let back: Vec<Posting> = postings(data).unwrap();
                 let expected: Vec<Posting> = of_texts
                     .iter()
