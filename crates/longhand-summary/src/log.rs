@@ -15,6 +15,7 @@ mod finding;
 mod heading;
 mod lines;
 mod name_index;
+mod name_text;
 mod names;
 mod page;
 mod record;

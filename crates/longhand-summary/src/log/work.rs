@@ -1,7 +1,7 @@
 //! The state of the work: files, checks, commits, tasks, failures, reports, changes.
 
 use longhand_core::anchor::{
-    SentenceForm, failure_line, is_check_tool, patched, sentences, unnumbered, verdict_line,
+    SentenceForm, grave_line, is_check_tool, patched, sentences, unnumbered, verdict_line,
 };
 
 use longhand_core::cut;
@@ -376,7 +376,7 @@ impl WorkState {
 
     /// Looks for grave lines in a log that was read.
     fn find(&mut self, what: &str, answer: &str, message: u64) {
-        if let Some((line, true)) = failure_line(answer).filter(|(line, _)| is_logged(line)) {
+        if let Some(line) = grave_line(answer).filter(|line| is_logged(line)) {
             self.fail(what, line, message);
         }
     }
