@@ -25,6 +25,7 @@ const SIGNS: &[(u8, &str, &str, SignTest)] = &[
     (GRAVE, "panicked at", "panic", |_, _| true),
     (GRAVE, "FATAL", "FA", is_level),
     (GRAVE, "fatal", "atal", is_heading),
+    (GRAVE, "fatal", "atal", is_level_value),
     (GRAVE, "CRITICAL", "CRITICAL", is_level),
     (GRAVE, "Fatal", "atal", is_heading),
     (2, "rror", "rror", is_error),
@@ -131,6 +132,13 @@ fn is_level(line: &str, at: usize) -> bool {
         && before.split_whitespace().count() <= 5
 }
 
+/// Whether a word is the value of a level: `level=fatal`, `"severity":"fatal"`.
+fn is_level_value(line: &str, at: usize) -> bool {
+    let before = &line[..at];
+    let key = before.trim_end_matches(['"', '\'', ' ', ':', '=']);
+    key.len() < before.len() && ["level", "lvl", "severity"].iter().any(|name| key.ends_with(name))
+}
+
 /// Whether a word opens its line, in lower case or not, as a heading.
 fn is_heading(line: &str, at: usize) -> bool {
     let start = line[..at].trim_end_matches(|c: char| c.is_ascii_alphabetic()).len();
@@ -212,6 +220,10 @@ mod tests {
         assert_eq!(failure_line(&format!("{info}{fatal}")), Some((fatal, true)));
         assert_eq!(grave_line(&format!("{info}2026 ERROR first\n{fatal}\n")), Some(fatal));
         assert_eq!(grave_line(&format!("{info}2026 ERROR first\n")), None);
+        for fatal in ["ts=1 level=fatal msg=\"disk is full\"", r#"{"severity": "fatal", "id": 7}"#]
+        {
+            assert_eq!(grave_line(&format!("{info}{fatal}\n")), Some(fatal));
+        }
         check(&info, None);
     }
 

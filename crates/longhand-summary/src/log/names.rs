@@ -164,7 +164,10 @@ impl Names {
         for run in runs(text) {
             // Most names are known, so that a run need not be analysed again.
             let is_free = run.is_free();
-            if is_free && let Some(uses) = self.uses.get_mut(run.text.as_bytes()).filter(|uses| uses.is_run) {
+            if is_free
+                && let Some(uses) =
+                    self.uses.get_mut(run.text.as_bytes()).filter(|uses| uses.is_run)
+            {
                 uses.mention(message, weight, false, source);
                 continue;
             }
@@ -318,7 +321,8 @@ mod tests {
         let mut names = Names::default();
         names.read("old_one old_one old_one new_one", 0, 1, NameSource::default());
         names.read("new_one", 200, 1, NameSource::default());
-        let ranked = |names: &Names, now| names.ranked(now, "").map(str::to_owned).collect::<Vec<_>>();
+        let ranked =
+            |names: &Names, now| names.ranked(now, "").map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(ranked(&names, 200), ["new_one", "old_one"]);
         names.read("old_one", 201, 1, NameSource::default());
         assert_eq!(ranked(&names, 201), ["old_one", "new_one"]);
