@@ -25,7 +25,8 @@ const SIGNS: &[(u8, &str, &str, SignTest)] = &[
     (GRAVE, "panicked at", "panic", |_, _| true),
     (GRAVE, "FATAL", "FA", is_level),
     (GRAVE, "fatal", "atal", is_heading),
-    (GRAVE, "fatal", "atal", is_level_value),
+    (GRAVE, "=fatal", "atal", is_level_value),
+    (GRAVE, "\"fatal\"", "atal", is_level_value),
     (GRAVE, "CRITICAL", "CRITICAL", is_level),
     (GRAVE, "Fatal", "atal", is_heading),
     (2, "rror", "rror", is_error),
@@ -134,9 +135,8 @@ fn is_level(line: &str, at: usize) -> bool {
 
 /// Whether a word is the value of a level: `level=fatal`, `"severity":"fatal"`.
 fn is_level_value(line: &str, at: usize) -> bool {
-    let before = &line[..at];
-    let key = before.trim_end_matches(['"', '\'', ' ', ':', '=']);
-    key.len() < before.len() && ["level", "lvl", "severity"].iter().any(|name| key.ends_with(name))
+    let key = line[..at].trim_end_matches(['"', '\'', ' ', ':', '=']);
+    ["level", "lvl", "severity"].iter().any(|name| key.ends_with(name))
 }
 
 /// Whether a word opens its line, in lower case or not, as a heading.

@@ -294,9 +294,14 @@ fn says_something(line: &str) -> bool {
 
 /// Whether a line is only a part of a statement, or says how something looks: nobody can tell what it does by it.
 fn is_fragment(line: &str) -> bool {
-    const GOES_ON: &[&str] = &["|", ".", "&&", "||", "#!", "style=", "class=", "className="];
-    let opens = || line.ends_with(['\\', '(', '[']) && !is_definition(line);
-    begins_with_one_of(line, GOES_ON) || opens() || (line.starts_with('<') && !has_text(line))
+    const GOES_ON: &[&str] = &["|>", "||", "&&", "#!", "style=", "class=", "className="];
+    let calls_on = || line.starts_with('.') && line.contains('(');
+    let opens = || line.ends_with(['(', '[']) && !is_definition(line);
+    begins_with_one_of(line, GOES_ON)
+        || line.ends_with('\\')
+        || calls_on()
+        || opens()
+        || (line.starts_with('<') && !has_text(line))
 }
 
 /// Whether a line of markup has three plain words in a row outside of its tags.
@@ -363,8 +368,13 @@ mod tests {
         ] {
             assert!(!told(line), "{line}");
         }
-        for line in ["<h1>No slots are left here</h1>", "deadline = now + grace_period", "fn turn("]
-        {
+        for line in [
+            "| `slots` | how many there are |",
+            ".slot-late { color: dark_red }",
+            "<h1>No slots are left here</h1>",
+            "deadline = now + grace_period",
+            "fn turn_the_wheel(",
+        ] {
             assert!(told(line), "{line}");
         }
     }

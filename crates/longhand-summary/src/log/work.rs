@@ -419,7 +419,7 @@ fn delegation_of(about: &str) -> String {
 }
 
 /// Whether two paths lead to one file, one of them perhaps from the root.
-fn is_same_file(one: &str, other: &str) -> bool {
+pub(super) fn is_same_file(one: &str, other: &str) -> bool {
     let (long, short) = if one.len() > other.len() { (one, other) } else { (other, one) };
     let short = short.trim_start_matches("./");
     long == short
@@ -502,12 +502,16 @@ fn is_other_form(one: &str, other: &str) -> bool {
     long.iter().take(2).eq(short.iter().take(2)) && short.iter().all(|word| long.contains(word))
 }
 
-/// The report of a sub-agent without opencode's tags, or a note that it has not reported yet.
-fn report(answer: &str) -> &str {
+/// The report of a sub-agent without what clients write around it, or a note that it has not reported yet.
+pub(super) fn report(answer: &str) -> &str {
+    /// How lines of clients below a report begin: how to go on with the agent, and what it used.
+    const BELOW: &[&str] = &["\nagentId:", "\n<usage>"];
     if answer.starts_with("Async agent launched") {
         return "works in the background";
     }
-    inside(answer, "<task_result>", "</task_result>").unwrap_or(answer)
+    let report = inside(answer, "<task_result>", "</task_result>").unwrap_or(answer);
+    let end = BELOW.iter().filter_map(|mark| around(report, mark)).map(|(before, _)| before.len());
+    &report[..end.min().unwrap_or(report.len())]
 }
 
 /// What a report says first after its preamble.
