@@ -299,5 +299,5 @@ fn a_file_has_one_list_of_lines_however_its_path_is_written() {
     // Once it is deleted, nothing of it is told.
     messages.extend(tool(3, "Bash", r#"{"command":"rm wheel/turn.rs"}"#, ""));
     let told = text(&messages, 400);
-    assert!(!told.contains("first_slot") && !told.contains("second_slot"), "{told}");
+    assert!(!told.contains("+ first_slot") && !told.contains("+ second_slot"), "{told}");
 }
