@@ -100,7 +100,8 @@ impl Uses {
         (self.last, self.is_key) = (message_number(message), is_key);
         // A file says more of a name than the command that printed it.
         let is_file = !self.source.is_none() && !self.source.is_command();
-        if !source.is_none() && !(source.is_command() && is_file) {
+        let says_less = source.is_none() || (source.is_command() && is_file);
+        if !says_less {
             self.source = source;
         }
     }
