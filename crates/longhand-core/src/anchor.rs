@@ -27,7 +27,7 @@ pub use printed::printed;
 pub use saying::Saying;
 pub use sentence::{Sentence, SentenceForm, sentences};
 pub use statement::{Statement, statements};
-pub use telling::{failure_line, telling_line};
+pub use telling::{failure_line, grave_line, telling_line};
 
 /// The distinct identifiers of some texts, the most used first, then the most recent.
 pub fn ranked<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<&'t str> {

@@ -15,6 +15,7 @@ mod finding;
 mod heading;
 mod lines;
 mod name_index;
+mod name_text;
 mod names;
 mod page;
 mod record;
@@ -42,7 +43,7 @@ use self::excerpts::Excerpts;
 use self::names::{COMMAND_MARK, NameSource, Names};
 pub use self::page::LogPage;
 pub use self::speech::user_words;
-use self::speech::{WORDS_CHARS_MIN, opening, reply, speech, without_reminders};
+use self::speech::{WORDS_CHARS_MIN, in_brief, reply, speech, without_reminders};
 use self::standing::Standing;
 use self::story::Story;
 use self::work::WorkState;
@@ -324,7 +325,7 @@ impl Log {
         }
         let half = self.words.len() / 2;
         for words in &mut self.words[..half] {
-            words.text = opening(&words.text);
+            words.text = in_brief(&words.text, WORDS_CHARS_MIN);
         }
         while bytes(&self.words) > WORDS_BYTES_MAX * 7 / 8 {
             let oldest = self.words.iter().position(|words| !words.lasts);

@@ -35,12 +35,14 @@ impl<'t> IdentifierRun<'t> {
     }
 
     /// Whether the same run has the same name wherever it stands: no terminal or search put a number before it.
+    #[inline]
     pub fn is_free(&self) -> bool {
-        !self.text.starts_with(|c: char| c.is_ascii_digit())
+        !self.text.as_bytes().first().is_some_and(u8::is_ascii_digit)
     }
 }
 
 /// The runs of a text in which [`identifiers`] looks for names, repeats included.
+#[inline]
 pub fn runs(text: &str) -> impl Iterator<Item = IdentifierRun<'_>> {
     let bytes = text.as_bytes();
     Runs::of(bytes).filter_map(move |(start, end)| {

@@ -12,6 +12,9 @@ const HITS_MAX: usize = 64;
 /// The most bytes of a line in which a sign may stand.
 const LINE_BYTES_MAX: usize = 2_000;
 
+/// The rank of a panic and of what a log calls fatal.
+const GRAVE: u8 = 3;
+
 /// Whether a line with the sign at a place reports a failure.
 type SignTest = fn(&str, usize) -> bool;
 
@@ -19,11 +22,13 @@ type SignTest = fn(&str, usize) -> bool;
 ///
 /// Each has a part that it may share with others: a text without the part is not searched for the sign.
 const SIGNS: &[(u8, &str, &str, SignTest)] = &[
-    (3, "panicked at", "panic", |_, _| true),
-    (3, "FATAL", "FA", is_level),
-    (3, "fatal", "atal", is_heading),
-    (3, "CRITICAL", "CRITICAL", is_level),
-    (3, "Fatal", "atal", is_heading),
+    (GRAVE, "panicked at", "panic", |_, _| true),
+    (GRAVE, "FATAL", "FA", is_level),
+    (GRAVE, "fatal", "atal", is_heading),
+    (GRAVE, "=fatal", "atal", is_level_value),
+    (GRAVE, "\"fatal\"", "atal", is_level_value),
+    (GRAVE, "CRITICAL", "CRITICAL", is_level),
+    (GRAVE, "Fatal", "atal", is_heading),
     (2, "rror", "rror", is_error),
     (2, "ERROR", "ERR", is_level),
     (2, "ERR", "ERR", is_level),
@@ -38,12 +43,22 @@ const SIGNS: &[(u8, &str, &str, SignTest)] = &[
 /// The line that reports the gravest failure, the first of its kind, and whether it is grave: a panic
 /// or what a log calls fatal.
 pub fn failure_line(text: &str) -> Option<(&str, bool)> {
+    gravest_line(text, 0).map(|(line, rank)| (line, rank == GRAVE))
+}
+
+/// The first line that reports a panic or what a log calls fatal.
+pub fn grave_line(text: &str) -> Option<&str> {
+    gravest_line(text, GRAVE).map(|(line, _)| line)
+}
+
+/// The line with the gravest sign of at least some rank, and its rank.
+fn gravest_line(text: &str, rank_min: u8) -> Option<(&str, u8)> {
     static SEARCHES: LazyLock<Vec<SignSearch>> =
         LazyLock::new(|| SIGNS.iter().map(search).collect());
     let mut best: Option<(u8, usize, &str)> = None;
     let mut has_part = [None; SIGNS.len()];
     for (&(rank, _, _, is_failure), search) in SIGNS.iter().zip(SEARCHES.iter()) {
-        if best.is_some_and(|best| best.0 > rank) {
+        if rank < rank_min || best.is_some_and(|best| best.0 > rank) {
             break;
         }
         let has_part = &mut has_part[search.sharer];
@@ -60,7 +75,7 @@ pub fn failure_line(text: &str) -> Option<(&str, bool)> {
             }
         }
     }
-    best.map(|(rank, _, line)| (line.trim(), rank == 3))
+    best.map(|(rank, _, line)| (line.trim(), rank))
 }
 
 /// How a sign is looked for.
@@ -116,6 +131,12 @@ fn is_level(line: &str, at: usize) -> bool {
         && !before.contains(['"', '\'', '(', '=', '`', '{', '$', ';'])
         // Words before a level are the names of hosts and parts.
         && before.split_whitespace().count() <= 5
+}
+
+/// Whether a word is the value of a level: `level=fatal`, `"severity":"fatal"`.
+fn is_level_value(line: &str, at: usize) -> bool {
+    let key = line[..at].trim_end_matches(['"', '\'', ' ', ':', '=']);
+    ["level", "lvl", "severity"].iter().any(|name| key.ends_with(name))
 }
 
 /// Whether a word opens its line, in lower case or not, as a heading.
@@ -197,6 +218,12 @@ mod tests {
         let fatal = "2026-03-01T10:00:07Z FATAL web-1 db: connection pool exhausted (17 of 17)";
         check(&format!("{info}{fatal}\n{info}2026 ERROR later\n"), Some(fatal));
         assert_eq!(failure_line(&format!("{info}{fatal}")), Some((fatal, true)));
+        assert_eq!(grave_line(&format!("{info}2026 ERROR first\n{fatal}\n")), Some(fatal));
+        assert_eq!(grave_line(&format!("{info}2026 ERROR first\n")), None);
+        for fatal in ["ts=1 level=fatal msg=\"disk is full\"", r#"{"severity": "fatal", "id": 7}"#]
+        {
+            assert_eq!(grave_line(&format!("{info}{fatal}\n")), Some(fatal));
+        }
         check(&info, None);
     }
 

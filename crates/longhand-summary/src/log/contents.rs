@@ -11,7 +11,7 @@ use super::heading::{
 };
 use super::record::ids;
 use super::sheet::{SheetTier, SheetUnit, unit};
-use super::speech::in_short;
+use super::speech::{in_brief, in_short};
 use super::standing::StatementKind;
 use super::story::{AGED_CHARS_MAX, StoryLine, whole_sentences};
 use super::work::{self, Noted};
@@ -85,10 +85,11 @@ impl Contents<'_> {
         let words = self.log.words.iter().enumerate().filter(|(_, words)| words.lasts == lasts);
         let units = words.rev().map(|(place, words)| {
             let line = |text: &str| format!("- {}: \"{text}\"", words.round);
-            let brief = line(&quote::line_within(&words.text, BRIEF_CHARS));
+            let brief = line(&in_brief(&words.text, BRIEF_CHARS));
             let (short, full) = (line(&in_short(&words.text)), line(&words.text));
             let mut unit = unit(WORDS, place, short, full, words.lasts);
-            unit.brief = Some(brief).filter(|_| !lasts);
+            // Of orders nothing is cut but what was clipped when they were heard.
+            unit.brief = Some(brief).filter(|_| !lasts || words.text.ends_with('…'));
             unit
         });
         units.collect()

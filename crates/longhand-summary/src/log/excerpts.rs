@@ -18,7 +18,7 @@ use super::finding::worth;
 use super::lines::{
     LINE_CHARS_MAX, LineKind, TellingLine, code_lines, new_lines, output_lines, trimmed_lines,
 };
-use super::work::{command_line, is_broken_off, never_began, refusal};
+use super::work::{command_line, is_broken_off, is_same_file, never_began, refusal, report};
 use crate::quote;
 use crate::terms::terms;
 
@@ -160,7 +160,7 @@ impl Excerpts {
             Action::Delegate(about) if never_began(answer, is_error).is_none() => {
                 let source = self.source(SourceKind::Report, about);
                 self.forget(|line| line.source == source);
-                let lines = document_lines(answer).into_iter().filter_map(|line| {
+                let lines = document_lines(report(answer)).into_iter().filter_map(|line| {
                     let kind = match worth(line.text) {
                         0 => return None,
                         1 => LineKind::Text,
@@ -283,7 +283,17 @@ impl Excerpts {
 
     /// The number of a source that is known.
     fn known_source(&self, label: &str) -> Option<usize> {
-        self.sources.iter().position(|source| source.label == label)
+        let is_exact = |source: &ExcerptSource| source.label == label;
+        let is_other_form = |source: &ExcerptSource| {
+            let names_a_file = matches!(
+                source.kind,
+                SourceKind::File | SourceKind::Document | SourceKind::Task | SourceKind::Part
+            );
+            names_a_file && !label_is_command(&source.label) && is_same_file(&source.label, label)
+        };
+        let found = self.sources.iter().position(is_exact);
+        let is_path = || label.contains(['.', '/']) && !label_is_command(label);
+        found.or_else(|| self.sources.iter().position(is_other_form).filter(|_| is_path()))
     }
 
     /// Forgets the lines of a source.

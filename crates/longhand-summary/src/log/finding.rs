@@ -57,7 +57,10 @@ pub(super) fn worth(sentence: &str) -> u32 {
     if is_praise(&low) && !reasons {
         return 0;
     }
-    if announces(&low) {
+    // "Expected — I'll use the alias" announces as well.
+    let aside = low.split_once(['—', '–']).map(|(first, rest)| (first.trim(), rest.trim()));
+    let rest = aside.filter(|(first, _)| is_praise(first)).map_or(&*low, |(_, rest)| rest);
+    if announces(&low) || announces(rest) {
         // "I need to require it in both, since it is a macro" says why.
         return if reasons && !low.ends_with(':') { 2 } else { 0 };
     }
@@ -212,6 +215,7 @@ mod tests {
             "Great! Now let me run the tests:",
             "This is larger, so I'll do it in two steps:",
             "First the write at line 253:",
+            "Expected — I'll use that alias in the next edits of the file.",
         ] {
             assert_eq!(worth(sentence), 0, "{sentence}");
         }

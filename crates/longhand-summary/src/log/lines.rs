@@ -289,6 +289,24 @@ fn says_something(line: &str) -> bool {
             >= line.len().min(80)
         && (has_three_words(line) || is_definition(line))
         && !IMPORTS.iter().any(|import| line.starts_with(import))
+        && !is_fragment(line)
+}
+
+/// Whether a line is only a part of a statement, or says how something looks: nobody can tell what it does by it.
+fn is_fragment(line: &str) -> bool {
+    const GOES_ON: &[&str] = &["|>", "||", "&&", "#!", "style=", "class=", "className="];
+    let calls_on = || line.starts_with('.') && line.contains('(');
+    let opens = || line.ends_with(['(', '[']) && !is_definition(line);
+    begins_with_one_of(line, GOES_ON)
+        || line.ends_with('\\')
+        || calls_on()
+        || opens()
+        || (line.starts_with('<') && !has_text(line))
+}
+
+/// Whether a line of markup has three plain words in a row outside of its tags.
+fn has_text(line: &str) -> bool {
+    line.split('>').any(|text| is_speech(text.split('<').next().unwrap_or_default().trim()))
 }
 
 #[cfg(test)]
@@ -335,6 +353,30 @@ mod tests {
             "a = 1\nslots = new_value + spare\n}\nend",
         );
         assert_eq!(texts(&found), ["slots = new_value + spare"]);
+    }
+
+    #[test]
+    fn parts_of_statements_and_looks_are_not_told() {
+        let told = |line: &str| !new_lines(&FxHashSet::default(), line).is_empty();
+        for line in [
+            "|> Query.sort(inserted_at: :desc)",
+            ".map(|slot| slot.deadline + grace)",
+            "RESPONSE=\"$(curl -s \\",
+            "let found = wheel.find_slot_of(",
+            "<div class=\"flex items-center\" style=\"color: red\">",
+            "#!/usr/bin/env bash",
+        ] {
+            assert!(!told(line), "{line}");
+        }
+        for line in [
+            "| `slots` | how many there are |",
+            ".slot-late { color: dark_red }",
+            "<h1>No slots are left here</h1>",
+            "deadline = now + grace_period",
+            "fn turn_the_wheel(",
+        ] {
+            assert!(told(line), "{line}");
+        }
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! The identifiers of a conversation: how often and how lately they were used, and where they were seen.
 
+use std::sync::LazyLock;
+
 use longhand_core::anchor::runs;
 use rustc_hash::FxHashMap;
 
+use super::name_text::NameText;
 use crate::quote;
 
 /// How many names are kept from one fold to the next.
@@ -20,20 +23,55 @@ const OWN_COUNT: u32 = 1_000_000;
 /// How the label of a command begins.
 pub(super) const COMMAND_MARK: char = '`';
 
+/// How many names are put in order at first: seldom does a page have room for as many.
+const RANKED_FIRST: usize = 2_048;
+
+/// What a use counts after so many messages. A power for each of the names took longer than to count them.
+static DECAY: LazyLock<[f64; 1_024]> =
+    LazyLock::new(|| std::array::from_fn(|age| decayed(age as f64)));
+
+fn decayed(age: f64) -> f64 {
+    0.5f64.powf(age / HALF_LIFE_MESSAGES)
+}
+
+/// What a use counts after so many messages.
+fn decay(age: u64) -> f64 {
+    let known = usize::try_from(age).ok().and_then(|age| DECAY.get(age).copied());
+    known.unwrap_or_else(|| decayed(age as f64))
+}
+
 /// Names with their uses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    uses: FxHashMap<Box<str>, Uses>,
+    uses: FxHashMap<NameText, Uses>,
     /// The files that names were seen in.
     sources: Vec<Box<str>>,
     numbers: FxHashMap<Box<str>, u32>,
 }
 
 /// A file or a command that names were seen in; talk is none.
+///
+/// It is kept small, since each of thousands of names has one: 0, or else twice its number, counted from 1, and one more
+/// for a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct NameSource {
-    number: Option<u32>,
-    is_command: bool,
+pub(super) struct NameSource(u32);
+
+impl NameSource {
+    fn new(number: u32, is_command: bool) -> Self {
+        Self((number + 1) << 1 | u32::from(is_command))
+    }
+
+    fn number(self) -> Option<usize> {
+        (self.0 >> 1).checked_sub(1).map(|number| number as usize)
+    }
+
+    fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    fn is_command(self) -> bool {
+        self.0 & 1 == 1
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +79,7 @@ struct Uses {
     /// Mentions, weighed by who made them.
     count: u32,
     /// The message of the newest.
-    last: u64,
+    last: u32,
     /// Whether the newest is a key with its value behind it: `max-height: 2em`.
     is_key: bool,
     /// Whether a run of these letters is known to have this name and no other.
@@ -51,17 +89,27 @@ struct Uses {
 }
 
 impl Uses {
+    fn age(&self, now: u64) -> u64 {
+        now.saturating_sub(u64::from(self.last))
+    }
+
     fn mention(&mut self, message: u64, weight: u32, is_key: bool, source: NameSource) {
         if self.count < OWN_COUNT {
             self.count = (self.count + weight).min(OWN_COUNT - 1);
         }
-        (self.last, self.is_key) = (message, is_key);
+        (self.last, self.is_key) = (message_number(message), is_key);
         // A file says more of a name than the command that printed it.
-        let is_file = self.source.number.is_some() && !self.source.is_command;
-        if source.number.is_some() && !(source.is_command && is_file) {
+        let is_file = !self.source.is_none() && !self.source.is_command();
+        let says_less = source.is_none() || (source.is_command() && is_file);
+        if !says_less {
             self.source = source;
         }
     }
+}
+
+/// The number of a message in the size that is kept.
+fn message_number(message: u64) -> u32 {
+    u32::try_from(message).unwrap_or(u32::MAX)
 }
 
 /// A name as it is kept from one fold to the next.
@@ -81,24 +129,25 @@ impl Names {
         }
         let is_command = label.starts_with(COMMAND_MARK);
         if let Some(number) = self.numbers.get(label) {
-            return NameSource { number: Some(*number), is_command };
+            return NameSource::new(*number, is_command);
         }
         let number = self.sources.len() as u32;
         self.sources.push(label.into());
         self.numbers.insert(label.into(), number);
-        NameSource { number: Some(number), is_command }
+        NameSource::new(number, is_command)
     }
 
     /// The source that was added as the one of that number, counted from 0.
     pub(super) fn numbered(&self, number: Option<u32>) -> NameSource {
-        let label = number.and_then(|number| self.sources.get(number as usize));
-        let is_command = label.is_some_and(|label| label.starts_with(COMMAND_MARK));
-        NameSource { number: label.and(number), is_command }
+        let known = number.and_then(|number| Some((number, self.sources.get(number as usize)?)));
+        known.map_or_else(NameSource::default, |(number, label)| {
+            NameSource::new(number, label.starts_with(COMMAND_MARK))
+        })
     }
 
     /// The name of a source.
     pub(super) fn label(&self, source: NameSource) -> Option<&str> {
-        self.sources.get(source.number? as usize).map(|label| &**label)
+        self.sources.get(source.number()?).map(|label| &**label)
     }
 
     /// All files that names were seen in.
@@ -108,7 +157,7 @@ impl Names {
 
     /// Where a name was seen.
     pub(super) fn source_of(&self, name: &str) -> NameSource {
-        self.uses.get(name).map(|uses| uses.source).unwrap_or_default()
+        self.uses_of(name).map(|uses| uses.source).unwrap_or_default()
     }
 
     /// Counts the names of a text, each mention by a weight.
@@ -116,19 +165,23 @@ impl Names {
         for run in runs(text) {
             // Most names are known, so that a run need not be analysed again.
             let is_free = run.is_free();
-            if is_free && let Some(uses) = self.uses.get_mut(run.text).filter(|uses| uses.is_run) {
+            if is_free
+                && let Some(uses) =
+                    self.uses.get_mut(run.text.as_bytes()).filter(|uses| uses.is_run)
+            {
                 uses.mention(message, weight, false, source);
                 continue;
             }
             let Some(name) = run.name() else { continue };
             let is_run = is_free && name.len() == run.text.len();
             let is_key = run.text.strip_suffix(':') == Some(name);
-            if let Some(uses) = self.uses.get_mut(name) {
+            if let Some(uses) = self.uses.get_mut(name.as_bytes()) {
                 uses.mention(message, weight, is_key, source);
                 uses.is_run |= is_run;
             } else {
                 let count = if is_goal_or_session(name) { OWN_COUNT } else { weight };
-                let uses = Uses { count, last: message, is_key, is_run, source };
+                let last = message_number(message);
+                let uses = Uses { count, last, is_key, is_run, source };
                 self.uses.insert(name.into(), uses);
             }
         }
@@ -139,9 +192,8 @@ impl Names {
 
     /// What a mention of a name is worth: more if it was used often and lately.
     pub(super) fn worth(&self, name: &str, now: u64) -> f64 {
-        let Some(uses) = self.uses.get(name) else { return 0.0 };
-        let age = now.saturating_sub(uses.last) as f64;
-        f64::from(1 + uses.count).ln() / 4.0 * 0.5f64.powf(age / HALF_LIFE_MESSAGES)
+        let Some(uses) = self.uses_of(name) else { return 0.0 };
+        f64::from(1 + uses.count).ln() / 4.0 * decay(uses.age(now))
     }
 
     /// Adds an id of the project's own.
@@ -151,7 +203,7 @@ impl Names {
 
     /// Whether a name is an id that must not be forgotten.
     pub(super) fn is_own(&self, name: &str) -> bool {
-        self.uses.get(name).is_some_and(|uses| uses.count >= OWN_COUNT)
+        self.uses_of(name).is_some_and(|uses| uses.count >= OWN_COUNT)
     }
 
     /// Whether there is any such id.
@@ -164,48 +216,78 @@ impl Names {
         let name = written.strip_suffix(':').unwrap_or(written);
         let uses = self.uses.entry(name.into()).or_default();
         uses.count = uses.count.max(count);
-        uses.last = uses.last.max(last);
+        uses.last = uses.last.max(message_number(last));
         uses.is_key |= name != written;
-        if source.number.is_some() {
+        if !source.is_none() {
             uses.source = source;
         }
     }
 
     /// The names, the most useful first; paths in the folder `root` are given relative to it.
-    pub(super) fn ranked(&self, now: u64, root: &str) -> Vec<&str> {
-        self.scored(now, root).into_iter().map(|(_, name)| name).collect()
+    pub(super) fn ranked(&self, now: u64, root: &str) -> impl Iterator<Item = &str> {
+        let mut scored = self.scored(now, root);
+        let mut rest = Vec::new();
+        if scored.len() > RANKED_FIRST {
+            scored.select_nth_unstable_by(RANKED_FIRST, Scored::order);
+            rest = scored.split_off(RANKED_FIRST);
+        }
+        scored.sort_unstable_by(Scored::order);
+        let rest = std::iter::once_with(move || {
+            rest.sort_unstable_by(Scored::order);
+            rest
+        });
+        scored.into_iter().chain(rest.flatten()).map(|scored| scored.name)
     }
 
     /// The names that are kept for the next fold.
     pub(super) fn kept(&self, now: u64) -> impl Iterator<Item = KeptName<'_>> {
-        self.scored(now, "").into_iter().take(NAMES_MAX).map(|(_, name)| {
-            let Uses { count, last, source, .. } = self.uses[name];
-            KeptName { written: self.written(name), count, last, source: self.label(source) }
+        self.ranked(now, "").take(NAMES_MAX).filter_map(|name| {
+            let Uses { count, last, source, .. } = *self.uses_of(name)?;
+            let (last, source) = (u64::from(last), self.label(source));
+            Some(KeptName { written: self.written(name), count, last, source })
         })
+    }
+
+    fn uses_of(&self, name: &str) -> Option<&Uses> {
+        self.uses.get(name.as_bytes())
     }
 
     /// A name as it stands in a list: a key has its colon.
     pub(super) fn written(&self, name: &str) -> String {
-        let is_key = self.uses.get(name).is_some_and(|uses| uses.is_key);
+        let is_key = self.uses_of(name).is_some_and(|uses| uses.is_key);
         quote::line(name) + if is_key { ":" } else { "" }
     }
 
-    fn scored(&self, now: u64, root: &str) -> Vec<(f64, &str)> {
+    fn scored(&self, now: u64, root: &str) -> Vec<Scored<'_>> {
         let scored = self.uses.iter().map(|(name, uses)| {
-            let told = below(root, name);
-            (score(told, *uses, now), &**name)
+            let name = name.as_str();
+            Scored { score: score(below(root, name), *uses, now), name }
         });
-        let mut scored: Vec<(f64, &str)> = scored.collect();
-        scored.sort_unstable_by(|one, two| two.0.total_cmp(&one.0).then_with(|| one.1.cmp(two.1)));
-        scored
+        scored.collect()
     }
 
     fn keep(&mut self, count: usize, now: u64) {
-        let mut scores: Vec<f64> =
-            self.uses.iter().map(|(name, uses)| score(name, *uses, now)).collect();
-        let (_, least, _) = scores.select_nth_unstable_by(count, |one, two| two.total_cmp(one));
+        let scores: Vec<f64> =
+            self.uses.iter().map(|(name, uses)| score(name.as_str(), *uses, now)).collect();
+        let mut sorted = scores.clone();
+        let (_, least, _) = sorted.select_nth_unstable_by(count, |one, two| two.total_cmp(one));
         let least = *least;
-        self.uses.retain(|name, uses| score(name, *uses, now) > least);
+        // They are gone through in the same order as before.
+        let mut scores = scores.into_iter();
+        self.uses.retain(|_, _| scores.next().is_some_and(|score| score > least));
+    }
+}
+
+/// A name and its value per token.
+struct Scored<'n> {
+    score: f64,
+    name: &'n str,
+}
+
+impl Scored<'_> {
+    /// The most valuable first.
+    fn order(one: &Self, two: &Self) -> std::cmp::Ordering {
+        two.score.total_cmp(&one.score).then_with(|| one.name.cmp(two.name))
     }
 }
 
@@ -224,12 +306,11 @@ fn is_goal_or_session(name: &str) -> bool {
 /// The value of a name per token; an id of the project is worth more than any other name.
 fn score(name: &str, uses: Uses, now: u64) -> f64 {
     if uses.count >= OWN_COUNT {
-        return f64::from(OWN_COUNT) + uses.last as f64;
+        return f64::from(OWN_COUNT) + f64::from(uses.last);
     }
-    let age = now.saturating_sub(uses.last) as f64;
     // About what vocabularies need: a token for each word or run of digits, and for each mark.
     let tokens = 1.0 + name.len() as f64 / 4.0;
-    f64::from(uses.count) * 0.5f64.powf(age / HALF_LIFE_MESSAGES) / tokens
+    f64::from(uses.count) * decay(uses.age(now)) / tokens
 }
 
 #[cfg(test)]
@@ -241,9 +322,11 @@ mod tests {
         let mut names = Names::default();
         names.read("old_one old_one old_one new_one", 0, 1, NameSource::default());
         names.read("new_one", 200, 1, NameSource::default());
-        assert_eq!(names.ranked(200, ""), ["new_one", "old_one"]);
+        let ranked =
+            |names: &Names, now| names.ranked(now, "").map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(ranked(&names, 200), ["new_one", "old_one"]);
         names.read("old_one", 201, 1, NameSource::default());
-        assert_eq!(names.ranked(201, ""), ["old_one", "new_one"]);
+        assert_eq!(ranked(&names, 201), ["old_one", "new_one"]);
     }
 
     #[test]
@@ -260,7 +343,7 @@ mod tests {
             next.add(&kept.written, kept.count, kept.last, NameSource::default());
         }
         assert_eq!(written(&next, "max-height"), "max-height:");
-        assert_eq!(next.ranked(1, "").len(), 3);
+        assert_eq!(next.ranked(1, "").count(), 3);
     }
 
     #[test]

@@ -216,7 +216,7 @@ impl Log {
             read_hidden(names.to_mut(), part, self.messages + *at as u64 + 1, source);
         }
         let now = self.messages + after.len() as u64;
-        let unseen = names.ranked(now, folder).into_iter().filter(|name| !seen.contains(name));
+        let unseen = names.ranked(now, folder).filter(|name| !seen.contains(name));
         let mut index = NameIndex::new(&names, text, folder, room, scale);
         for name in unseen {
             if !index.add(name) {

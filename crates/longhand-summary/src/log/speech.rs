@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use longhand_core::Role;
 use longhand_core::anchor::{Saying, failure_line, identifiers, sentences, statements};
+use longhand_core::{Role, cut};
 use memchr::memmem;
 
+use super::document::is_document;
 use crate::quote;
 
 /// Elements that clients write into user turns, with all that is in them.
@@ -34,6 +35,9 @@ pub(super) const WORDS_CHARS_MIN: usize = 160;
 
 /// The most characters of sentences that are kept from the rest of a long message.
 const LASTING_CHARS_MAX: usize = 400;
+
+/// The most bytes of the line for which a log was pasted.
+const TELLING_BYTES_MAX: usize = 240;
 
 /// What was said in a user turn, if a person said anything.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,18 +70,56 @@ pub(super) fn speech(text: &str) -> Option<Speech> {
     let said = command.as_deref().map_or(said, str::trim);
     let lasting: Vec<&str> =
         sentences(said).map(|sentence| sentence.text).filter(|text| is_lasting(text)).collect();
-    // The line for which a log was pasted is all that counts of it.
-    let telling = Some(said).filter(|said| said.len() > 2 * WORDS_CHARS_MAX);
-    let telling = telling.and_then(failure_line).map(|(line, _)| line);
-    let lasting: Vec<&str> = telling.into_iter().chain(lasting).collect();
-    let words = quote::line_within(said, WORDS_CHARS_MAX);
+    let paste = Some(said).filter(|said| said.len() > 2 * WORDS_CHARS_MAX);
+    let paste = paste.and_then(Paste::of);
+    let picked = paste.iter().flat_map(Paste::picked);
+    let lasting: Vec<&str> = picked.chain(lasting).collect();
+    let is_log = paste.as_ref().is_some_and(|paste| paste.is_log);
+    let words = quote::line_within(said, if is_log { WORDS_CHARS_MIN } else { WORDS_CHARS_MAX });
     let words = match words.strip_suffix('…') {
         Some(head) if said.len() > head.len() => with_lasting(head, &lasting),
         _ => words,
     };
     let is_short = said.len() <= 4 * WORDS_CHARS_MAX;
-    let lasts = telling.is_some() || (is_short && !lasting.is_empty());
+    let lasts = paste.is_some() || (is_short && !lasting.is_empty());
     Some(Speech { words, lasts, is_command: command.is_some() })
+}
+
+/// A long text in which something failed: most of it was copied from somewhere.
+struct Paste<'t> {
+    /// The line for which it was pasted, clipped.
+    telling: &'t str,
+    /// What was asked behind it.
+    question: Option<&'t str>,
+    /// Whether it has no more prose than a log.
+    is_log: bool,
+}
+
+impl<'t> Paste<'t> {
+    fn of(said: &'t str) -> Option<Self> {
+        let (telling, _) = failure_line(said)?;
+        let last = said.trim_end().rsplit('\n').next().unwrap_or_default().trim();
+        let question = Some(last).filter(|last| last.ends_with('?') && *last != telling);
+        let telling = cut::head(telling, TELLING_BYTES_MAX);
+        Some(Self { telling, question, is_log: !is_document(said) })
+    }
+
+    /// What is kept of it beside its opening.
+    fn picked(&self) -> impl Iterator<Item = &'t str> + use<'t> {
+        std::iter::once(self.telling).chain(self.question)
+    }
+}
+
+/// Words in at most so many characters, and what was picked from the rest when they were heard.
+pub(super) fn in_brief(words: &str, chars_max: usize) -> String {
+    let picked: Vec<&str> =
+        words.split('…').skip(1).map(str::trim).filter(|text| !text.is_empty()).collect();
+    let head = quote::line_within(words.split('…').next().unwrap_or_default(), chars_max);
+    if picked.is_empty() {
+        quote::line_within(words, chars_max)
+    } else {
+        with_lasting(head.trim_end_matches('…'), &picked)
+    }
 }
 
 /// Words in short: their opening, and the sentences of the rest that last, ask for something or name it.
@@ -288,6 +330,23 @@ mod tests {
         assert!(said.words.starts_with("Why is it down?") && said.lasts, "{said:?}");
         assert!(said.words.ends_with(&format!("{fatal}…")), "{said:?}");
         assert!(in_short(&said.words).ends_with(&format!("{fatal}…")), "{said:?}");
+    }
+
+    #[test]
+    fn many_pasted_logs_keep_their_telling_lines_in_little_room() {
+        let mut log = super::super::Log::default();
+        let pastes: Vec<String> =
+            (0..45).map(|number| format!("FATAL web-{number} disk is full")).collect();
+        for (number, fatal) in pastes.iter().enumerate() {
+            let info = format!("2026-03-01 INFO web-{number} GET /health 200\n").repeat(60);
+            log.hear_user(&format!("What is this?\n{info}2026-03-01 {fatal}\n{info}And now?"));
+        }
+        let meter = longhand_meter::Chars::new("4".parse().unwrap());
+        let told = log
+            .page(&[], &[], longhand_core::Tokens(2_000), &longhand_core::Scale::new(&meter))
+            .text;
+        let lost: Vec<&String> = pastes.iter().filter(|fatal| !told.contains(*fatal)).collect();
+        assert!(lost.is_empty() && told.contains("And now?"), "{lost:?}: {told}");
     }
 
     #[test]

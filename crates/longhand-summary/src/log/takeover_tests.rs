@@ -271,3 +271,33 @@ fn an_output_that_only_says_that_a_tool_ran_is_not_told() {
     let told = text(&messages, 300);
     assert!(!told.contains("Launching") && told.contains("0.8.4-rc2"), "{told}");
 }
+
+#[test]
+fn what_a_client_writes_below_a_report_is_no_finding() {
+    let report = "The wheel fails, because `drain` runs before `cascade`.\n\
+        agentId: a1 (for resuming to continue this agent's work if needed)\n<usage>total_tokens: 33894\ntool_uses: 9</usage>";
+    let call = r#"{"description":"Look at the wheel","prompt":"x","subagent_type":"y"}"#;
+    let mut messages = vec![user("Why is it late?")];
+    messages.extend(tool(1, "Task", call, report));
+    let told = text(&messages, 400);
+    assert!(told.contains("because `drain` runs before `cascade`."), "{told}");
+    assert!(!told.contains("agentId") && !told.contains("tool_uses"), "{told}");
+}
+
+#[test]
+fn a_file_has_one_list_of_lines_however_its_path_is_written() {
+    let edit = |path: &str, new: &str| {
+        format!(r#"{{"file_path":"{path}","old_string":"x","new_string":"{new}"}}"#)
+    };
+    let mut messages = vec![user("Fix the wheel.")];
+    let first = edit("/src/wheel/turn.rs", "first_slot = deadline + grace_period;");
+    let second = edit("wheel/turn.rs", "second_slot = deadline - grace_period;");
+    messages.extend(tool(1, "Edit", &first, "ok"));
+    messages.extend(tool(2, "Edit", &second, "ok"));
+    let told = text(&messages, 400);
+    assert_eq!(told.matches("turn.rs\n").count(), 1, "{told}");
+    // Once it is deleted, nothing of it is told.
+    messages.extend(tool(3, "Bash", r#"{"command":"rm wheel/turn.rs"}"#, ""));
+    let told = text(&messages, 400);
+    assert!(!told.contains("+ first_slot") && !told.contains("+ second_slot"), "{told}");
+}

@@ -1,7 +1,7 @@
 //! The state of the work: files, checks, commits, tasks, failures, reports, changes.
 
 use longhand_core::anchor::{
-    SentenceForm, failure_line, is_check_tool, patched, sentences, unnumbered, verdict_line,
+    SentenceForm, grave_line, is_check_tool, patched, sentences, unnumbered, verdict_line,
 };
 
 use longhand_core::cut;
@@ -376,7 +376,7 @@ impl WorkState {
 
     /// Looks for grave lines in a log that was read.
     fn find(&mut self, what: &str, answer: &str, message: u64) {
-        if let Some((line, true)) = failure_line(answer).filter(|(line, _)| is_logged(line)) {
+        if let Some(line) = grave_line(answer).filter(|line| is_logged(line)) {
             self.fail(what, line, message);
         }
     }
@@ -419,7 +419,7 @@ fn delegation_of(about: &str) -> String {
 }
 
 /// Whether two paths lead to one file, one of them perhaps from the root.
-fn is_same_file(one: &str, other: &str) -> bool {
+pub(super) fn is_same_file(one: &str, other: &str) -> bool {
     let (long, short) = if one.len() > other.len() { (one, other) } else { (other, one) };
     let short = short.trim_start_matches("./");
     long == short
@@ -502,12 +502,16 @@ fn is_other_form(one: &str, other: &str) -> bool {
     long.iter().take(2).eq(short.iter().take(2)) && short.iter().all(|word| long.contains(word))
 }
 
-/// The report of a sub-agent without opencode's tags, or a note that it has not reported yet.
-fn report(answer: &str) -> &str {
+/// The report of a sub-agent without what clients write around it, or a note that it has not reported yet.
+pub(super) fn report(answer: &str) -> &str {
+    /// How lines of clients below a report begin: how to go on with the agent, and what it used.
+    const BELOW: &[&str] = &["\nagentId:", "\n<usage>"];
     if answer.starts_with("Async agent launched") {
         return "works in the background";
     }
-    inside(answer, "<task_result>", "</task_result>").unwrap_or(answer)
+    let report = inside(answer, "<task_result>", "</task_result>").unwrap_or(answer);
+    let end = BELOW.iter().filter_map(|mark| around(report, mark)).map(|(before, _)| before.len());
+    &report[..end.min().unwrap_or(report.len())]
 }
 
 /// What a report says first after its preamble.
