@@ -10,8 +10,8 @@ use crate::number::{push_number, take_number};
 use crate::seal::{Seal, Sealer};
 use crate::usage::{NO_MODEL, day_of, decode_line, encode_line};
 use crate::{
-    Cursor, DamagedPart, EditSums, Listing, Note, Owner, Page, PreambleId, RequestRecord, RequestSums,
-    SessionId, UsageLine, codec,
+    Cursor, DamagedPart, EditSums, Listing, Note, Owner, Page, PreambleId, RequestRecord,
+    RequestSums, SessionId, UsageLine, codec,
 };
 
 type Value<'v> = (&'v (dyn ToSql + Sync), Type);

@@ -16,8 +16,8 @@ use super::server::{Asked, Patience, Pipeline, Server, both, rolled_back};
 use super::session::{self, StoredSession, array};
 use super::{ServerError, batch, entry, log, value};
 use crate::{
-    ArchiveError, BatchRecord, Conflict, EditSums, NewSession, Note, Owner, RequestRecord, SessionId,
-    Write,
+    ArchiveError, BatchRecord, Conflict, EditSums, NewSession, Note, Owner, RequestRecord,
+    SessionId, Write,
 };
 
 type Outcome = Result<Version, ArchiveError>;

@@ -18,9 +18,7 @@ use serde_json::{Value, json};
 
 use super::{App, AppError, ImportRequest};
 use crate::agent_files::{Agent, AgentFile};
-use crate::driver::{
-    Rejoining, entry_of, group_of, new_entry, opening_of, origin_of,
-};
+use crate::driver::{Rejoining, entry_of, group_of, new_entry, opening_of, origin_of};
 use crate::time;
 
 /// How much of a file tells where it comes from.
@@ -110,7 +108,8 @@ impl App {
         {
             (import.session, import.added) =
                 (rejoined.session.id.to_string(), rejoined.added as u64);
-            import.outcome = if rejoined.added > 0 { FileOutcome::Grown } else { FileOutcome::Same };
+            import.outcome =
+                if rejoined.added > 0 { FileOutcome::Grown } else { FileOutcome::Same };
             return Ok(import);
         }
         let entries = entries_of(&conversation, request.now_ms);
