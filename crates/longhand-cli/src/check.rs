@@ -9,6 +9,7 @@ use crate::{CommandOutcome, input, output};
 
 pub(crate) fn run(args: &CheckArgs) -> Result<CommandOutcome> {
     let conversation = input::read(&args.input)?;
+    input::check_read(&conversation, &input::name(&args.input))?;
     let findings = conversation.check();
     let valid = !findings.iter().any(|finding| finding.grave);
     if args.json {

@@ -43,14 +43,8 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
     };
     let name = input::name(&source);
     let conversation = input::read(&source)?;
-    let unread = conversation.loaded().and_then(|loaded| loaded.unread.first());
-    if let (Some(line), None) = (unread, &resumed) {
-        return Err(hinted(
-            format!(
-                "{name}: line {line} cannot be read; perhaps it ends in its middle, since the file is still being written"
-            ),
-            "`longhand repair` takes out a last line that is cut; --resume leaves the file as it is",
-        ));
+    if resumed.is_none() {
+        input::check_read(&conversation, &name)?;
     }
     let mut conversation = valid(conversation, args.repair, &name)?;
     // Thinking stays if the provider can be told to drop the blocks that an edit invalidates.

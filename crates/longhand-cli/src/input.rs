@@ -49,6 +49,18 @@ pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
     )
 }
 
+/// Refuses a session file with lines that cannot be read, where nothing may be passed over.
+pub(crate) fn check_read(conversation: &Conversation, name: &str) -> Result<()> {
+    let unread = conversation.loaded().and_then(|loaded| loaded.unread.first());
+    let Some(line) = unread else { return Ok(()) };
+    Err(hinted(
+        format!(
+            "{name}: line {line} cannot be read; perhaps it ends in its middle, since the file is still being written"
+        ),
+        "`longhand repair` takes out a last line that is cut; `longhand compact --resume` passes such lines over",
+    ))
+}
+
 /// Standard input. On a terminal it prints that the command reads what is typed.
 pub(crate) fn standard_input() -> StdinLock<'static> {
     if std::io::stdin().is_terminal() {
