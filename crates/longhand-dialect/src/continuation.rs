@@ -15,7 +15,7 @@ use crate::splice::Splices;
 
 /// What a new session file says of itself.
 #[derive(Clone, Debug)]
-pub struct NewSessionFile {
+pub struct SessionFileStart {
     /// Its id, a UUID.
     pub id: String,
     /// When it begins, as in RFC 3339.
@@ -29,7 +29,7 @@ pub struct NewSessionFile {
 impl Conversation {
     /// Writes a window as a session of its own, which the agent can go on in; `None` if this is no session file that
     /// was read as its agent loads it.
-    pub fn as_new_session(&self, window: &Projection, file: &NewSessionFile) -> Option<String> {
+    pub fn as_new_session(&self, window: &Projection, file: &SessionFileStart) -> Option<String> {
         self.loaded.as_ref()?;
         let lines = Continuation::of(self, Some(file)).lines(window);
         Some(format!("{}\n", lines.join("\n")))
@@ -63,7 +63,7 @@ impl Conversation {
 struct Continuation<'c> {
     conversation: &'c Conversation,
     source: &'c str,
-    file: Option<&'c NewSessionFile>,
+    file: Option<&'c SessionFileStart>,
     /// The id of the line before, quoted.
     parent: String,
     /// The new ids of lines, by their old ones.
@@ -71,7 +71,7 @@ struct Continuation<'c> {
 }
 
 impl<'c> Continuation<'c> {
-    fn of(conversation: &'c Conversation, file: Option<&'c NewSessionFile>) -> Self {
+    fn of(conversation: &'c Conversation, file: Option<&'c SessionFileStart>) -> Self {
         let (source, parent) = (conversation.bytes(), "null".to_owned());
         Self { conversation, source, file, parent, renamed: HashMap::new() }
     }
@@ -328,7 +328,7 @@ impl<'c> Continuation<'c> {
     }
 
     /// What the first line says, with the new id, and the newest settings of a turn.
-    fn codex_header(&self, file: &NewSessionFile) -> Vec<String> {
+    fn codex_header(&self, file: &SessionFileStart) -> Vec<String> {
         let conversation = self.conversation;
         let nodes = (0..conversation.elements.len()).map(|at| node(conversation, at));
         let (mut meta, mut context) = (None, None);

@@ -53,7 +53,7 @@ use std::sync::Arc;
 pub use answer::{AnswerReader, ReadAnswer, Unread};
 pub use binding::{BINDING_BETA, Binding, keep_thinking};
 pub use check::Finding;
-pub use continuation::NewSessionFile;
+pub use continuation::SessionFileStart;
 pub use conversation::{Conversation, Dialect};
 pub use error::DialectError;
 pub use history::{items_of, with_history};

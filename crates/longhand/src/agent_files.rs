@@ -8,6 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use longhand_core::{Batch, project};
+use longhand_dialect::{Conversation, SessionFileStart};
 use thiserror::Error;
 
 /// How deep below its folder an agent keeps session files.
@@ -221,6 +223,16 @@ fn id_of(stem: &str) -> Option<&str> {
         _ => byte.is_ascii_hexdigit(),
     });
     is_uuid.then_some(id)
+}
+
+/// Writes what the live batches leave of a session as a new session of its agent; `None` if it is no session file.
+pub fn as_new_session(
+    conversation: &Conversation,
+    live: &[Batch],
+    file: &SessionFileStart,
+) -> Option<String> {
+    let window = project(&conversation.path(), live, conversation.wire());
+    conversation.as_new_session(&window, file)
 }
 
 #[cfg(test)]

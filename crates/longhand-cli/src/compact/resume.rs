@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use longhand::agent_files::{self, Agent};
 use longhand::time;
-use longhand_core::{Batch, HandleOpener, Tokens, project};
-use longhand_dialect::{Conversation, Dialect, NewSessionFile};
+use longhand_core::{Batch, HandleOpener, Tokens};
+use longhand_dialect::{Conversation, Dialect, SessionFileStart};
 use longhand_meter::ModelFacts;
 
 use crate::names::quoted;
@@ -23,7 +23,7 @@ pub(super) struct ResumedSession {
 }
 
 /// A session that is to be written.
-pub(super) struct NewSession {
+pub(super) struct ResumableSession {
     pub(super) text: String,
     /// What goes on in it.
     pub(super) command: String,
@@ -78,21 +78,20 @@ impl ResumedSession {
         live: &[Batch],
         before: Tokens,
         replaces: bool,
-    ) -> Result<NewSession> {
+    ) -> Result<ResumableSession> {
         let now_ms = store::now_ms();
         let old_id = agent_files::AgentFile::of(Agent::Claude, &self.path).id;
         let id = match old_id.filter(|_| replaces) {
             Some(id) => id,
             None => new_id()?,
         };
-        let file = NewSessionFile {
+        let file = SessionFileStart {
             id: id.clone(),
             time: time::format(now_ms),
             parent: self.path.to_string_lossy().into_owned(),
             tokens_before: before.0,
         };
-        let window = project(&conversation.path(), live, conversation.wire());
-        let Some(text) = conversation.as_new_session(&window, &file) else {
+        let Some(text) = agent_files::as_new_session(conversation, live, &file) else {
             return Err(hinted(
                 format!("{} is no session file", self.path.display()),
                 "without --resume, `longhand compact` takes any conversation",
@@ -104,11 +103,11 @@ impl ResumedSession {
             bail!("{} is compressed; without --replace a new session is written", path.display());
         }
         let command = command(conversation, &path, &id);
-        Ok(NewSession { text, command, path, replaces, old: self.path.clone() })
+        Ok(ResumableSession { text, command, path, replaces, old: self.path.clone() })
     }
 
     /// Where the agent looks for a session with this id.
-    fn new_path(&self, dialect: Dialect, file: &NewSessionFile) -> PathBuf {
+    fn new_path(&self, dialect: Dialect, file: &SessionFileStart) -> PathBuf {
         let seconds = file.time.split('.').next().unwrap_or_default().replace(':', "-");
         let name = match dialect {
             Dialect::Codex => format!("rollout-{seconds}-{}.jsonl", file.id),
@@ -119,7 +118,7 @@ impl ResumedSession {
     }
 }
 
-impl NewSession {
+impl ResumableSession {
     /// Writes it. The old file is not touched, or kept as a copy.
     pub(super) fn write(&self, conversation: &Conversation) -> Result<()> {
         if self.replaces {

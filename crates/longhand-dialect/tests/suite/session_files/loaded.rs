@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use longhand_core::{Part, Tokens};
 use longhand_dialect::{
-    Conversation, Dialect, FaultKind, NewSessionFile, mend, read, read_as_loaded,
+    Conversation, Dialect, FaultKind, SessionFileStart, mend, read, read_as_loaded,
 };
 use proptest::prelude::*;
 
@@ -209,7 +209,7 @@ fn circles_dangling_parents_and_half_lines_have_an_end() {
 }
 
 fn resumed(session: &Conversation, operations: &[Operation]) -> String {
-    let file = NewSessionFile {
+    let file = SessionFileStart {
         id: "11112222-3333-4444-8555-666677778888".to_owned(),
         time: "2026-11-18T10:00:00.000Z".to_owned(),
         parent: "old.jsonl".to_owned(),
