@@ -505,6 +505,7 @@ Example:
   longhand import --dry-run
   longhand import demo.jsonl --id copy"
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ImportArgs {
     /// Exports, state files, session files or folders of these; - is standard input [default: what your agents have kept;
     /// standard input if something is piped into it]

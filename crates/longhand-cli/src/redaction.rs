@@ -13,13 +13,12 @@ use crate::{paths, store};
 /// The key is not in the archive, so a copy of the archive does not help to guess passwords. If the key is lost, new marks
 /// differ from old ones; nothing else is lost.
 pub(crate) fn redactor(archive: &Path) -> Result<Redactor> {
-    let path = match store::server_address(archive) {
-        None => key_path(archive),
+    let path = if store::server_address(archive).is_none() {
+        key_path(archive)
+    } else {
         // Beside the user's own archive: nobody who reads the server finds it there.
-        Some(_) => {
-            let name = blake3::hash(store::shown(archive).as_bytes()).to_hex();
-            key_path(&paths::data()?.join(format!("server-{}", &name[..16])))
-        }
+        let name = blake3::hash(store::shown(archive).as_bytes()).to_hex();
+        key_path(&paths::data()?.join(format!("server-{}", &name[..16])))
     };
     let read = || match std::fs::read(&path) {
         Ok(bytes) => <[u8; 32]>::try_from(bytes)

@@ -131,40 +131,37 @@ fn compact(builder: &mut Builder, payload: &JsonNode, element: usize) {
     let lead = builder.messages.iter().take_while(|message| message.role == Role::System).count();
     let name = format!("{}.payload.replacement_history", builder.source.element(element));
     let history = payload.get(&text, "replacement_history");
-    match history.filter(|value| value.kind == JsonKind::Array) {
-        Some(history) => {
-            builder.messages.truncate(lead);
-            builder.layout.truncate(lead);
-            for (at, node) in builder.source.nodes(history).iter().enumerate() {
-                let (graves, before) = (builder.findings.len(), builder.messages.len());
-                item(builder, node, &format!("{name}[{at}]"), element);
-                builder.findings.truncate(graves);
-                if builder.messages.len() > before {
-                    is_within(builder, node.value);
-                }
+    if let Some(history) = history.filter(|value| value.kind == JsonKind::Array) {
+        builder.messages.truncate(lead);
+        builder.layout.truncate(lead);
+        for (at, node) in builder.source.nodes(history).iter().enumerate() {
+            let (graves, before) = (builder.findings.len(), builder.messages.len());
+            item(builder, node, &format!("{name}[{at}]"), element);
+            builder.findings.truncate(graves);
+            if builder.messages.len() > before {
+                is_within(builder, node.value);
             }
         }
+    } else {
         // Earlier versions kept what the user said, and the summary.
-        None => {
-            let kept: Vec<bool> = builder.messages.iter().map(is_kept).collect();
-            let mut kept_messages = kept.iter();
-            builder.messages.retain(|_| kept_messages.next() == Some(&true));
-            let mut kept_layout = kept.iter();
-            builder.layout.retain(|_| kept_layout.next() == Some(&true));
-            let summary = payload.get(&text, "message");
-            let Some(words) = summary.and_then(|value| builder.source.string(value)) else {
-                return;
-            };
-            let quoted = longhand_core::json::quote(&words.decode());
-            let raw = line_of(&crate::render::input_message_of(&quoted));
-            let message = Message::new(Role::User, None, vec![Part::Text(words)], Text::from(raw));
-            let layout = MessageLayout {
-                elements: vec![element],
-                slots: vec![PartSlot::Fixed],
-                ..MessageLayout::default()
-            };
-            builder.push(message, layout);
-        }
+        let kept: Vec<bool> = builder.messages.iter().map(is_kept).collect();
+        let mut kept_messages = kept.iter();
+        builder.messages.retain(|_| kept_messages.next() == Some(&true));
+        let mut kept_layout = kept.iter();
+        builder.layout.retain(|_| kept_layout.next() == Some(&true));
+        let summary = payload.get(&text, "message");
+        let Some(words) = summary.and_then(|value| builder.source.string(value)) else {
+            return;
+        };
+        let quoted = longhand_core::json::quote(&words.decode());
+        let raw = line_of(&crate::render::input_message_of(&quoted));
+        let message = Message::new(Role::User, None, vec![Part::Text(words)], Text::from(raw));
+        let layout = MessageLayout {
+            elements: vec![element],
+            slots: vec![PartSlot::Fixed],
+            ..MessageLayout::default()
+        };
+        builder.push(message, layout);
     }
 }
 

@@ -13,6 +13,9 @@ use crate::render::{input_message, text_block};
 use crate::session::{name, node};
 use crate::splice::Splices;
 
+/// What a new line of Claude Code has in common with the one before it.
+const COPIED: [&str; 6] = ["isSidechain", "userType", "entrypoint", "cwd", "version", "gitBranch"];
+
 /// What a new session file says of itself.
 #[derive(Clone, Debug)]
 pub struct SessionFileStart {
@@ -165,8 +168,6 @@ impl<'c> Continuation<'c> {
         let Some(line) = newest.map(|newest| node(conversation, *newest)) else {
             return (None, String::new());
         };
-        const COPIED: [&str; 6] =
-            ["isSidechain", "userType", "entrypoint", "cwd", "version", "gitBranch"];
         let mut head: String = COPIED
             .iter()
             .filter_map(|key| {
@@ -217,7 +218,8 @@ impl<'c> Continuation<'c> {
             _ => ("uuid", "parentUuid"),
         };
         let get = |key: &str| line.get(self.source, key);
-        let old = get(id_key).and_then(|value| value.str(self.source)).map(|id| id.into_owned());
+        let old =
+            get(id_key).and_then(|value| value.str(self.source)).map(std::borrow::Cow::into_owned);
         // Two lines of a damaged file may have one name.
         let id = format!("{} {element}", old.as_deref().unwrap_or_default());
         let id = json::quote(&self.new_name(&id));
@@ -276,7 +278,7 @@ impl<'c> Continuation<'c> {
         for at in 0..=conversation.messages.len() {
             if let Some(block) = window.block.as_ref().filter(|block| block.before == at) {
                 items.push(input_message(&block.text));
-                summary = block.text.clone();
+                summary.clone_from(&block.text);
             }
             if window.messages.get(at).is_none_or(|shown| *shown == Shown::Folded) {
                 continue;

@@ -110,7 +110,7 @@ pub fn mend(text: String) -> Result<MendedFile, DialectError> {
         Dialect::ClaudeCode => mending.links("uuid", "parentUuid"),
         Dialect::Pi => mending.links("id", "parentId"),
         _ => {}
-    };
+    }
     let Mending { splices, mut faults, .. } = mending;
     faults.sort_by_key(|fault| fault.line);
     let text = if faults.iter().any(|fault| fault.kind.is_mended()) {
@@ -160,7 +160,7 @@ impl<'s> Mending<'s> {
     fn doubled(&mut self, id: &dyn Fn(usize) -> Option<Cow<'s, str>>, parent: &str) -> Vec<bool> {
         let mut gone = vec![false; self.nodes.len()];
         let mut named: FxHashMap<Cow<'s, str>, usize> = FxHashMap::default();
-        for at in 0..self.nodes.len() {
+        for (at, is_gone) in gone.iter_mut().enumerate() {
             let Some(name) = id(at) else { continue };
             let Some(first) = named.get(&name).copied() else {
                 named.insert(name, at);
@@ -168,12 +168,12 @@ impl<'s> Mending<'s> {
             };
             let bytes = |at: usize| {
                 let line = self.nodes[at].value.span();
-                let link = self.nodes[at].get(self.text, parent).map(|link| link.span());
-                let link = link.unwrap_or(line.end..line.end);
-                (&self.text[line.start..link.start], &self.text[link.end..line.end])
+                let value = self.nodes[at].get(self.text, parent).map(|value| value.span());
+                let value = value.unwrap_or(line.end..line.end);
+                (&self.text[line.start..value.start], &self.text[value.end..line.end])
             };
-            gone[at] = bytes(first) == bytes(at);
-            self.fault(at, if gone[at] { FaultKind::Doubled } else { FaultKind::Namesake });
+            *is_gone = bytes(first) == bytes(at);
+            self.fault(at, if *is_gone { FaultKind::Doubled } else { FaultKind::Namesake });
         }
         gone
     }

@@ -53,7 +53,7 @@ fn open(archive: &Arc<dyn Archive>, recall_percent: u64) -> Session {
 fn round(number: u64) -> Round {
     let mut rng = Rng::new(number);
     let user = format!("What about item {number}? {}", filler::words(rng.range(5..40), number));
-    Round::new(&user, &filler::words(rng.range(20..120), number + 1), number as i64 * 60_000)
+    Round::new(&user, &filler::words(rng.range(20..120), number + 1), number.cast_signed() * 60_000)
 }
 
 /// A window that is not kept, so that each question finds the same.

@@ -1,4 +1,4 @@
-//! The tests on a real PostgreSQL, directly and through PgBouncer.
+//! The tests on a real `PostgreSQL`, directly and through `PgBouncer`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

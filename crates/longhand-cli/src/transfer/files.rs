@@ -68,8 +68,13 @@ fn gather(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> std::io::Resul
     }
     for entry in std::fs::read_dir(path)? {
         let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let is_session = name.ends_with(".jsonl") || name.ends_with(".jsonl.zst");
+        let name = PathBuf::from(entry.file_name());
+        let plain = if name.extension().is_some_and(|end| end == "zst") {
+            name.with_extension("")
+        } else {
+            name
+        };
+        let is_session = plain.extension().is_some_and(|end| end == "jsonl");
         let kind = entry.file_type()?;
         if (kind.is_dir() && depth > 0) || (kind.is_file() && is_session) {
             gather(&entry.path(), depth - 1, paths)?;

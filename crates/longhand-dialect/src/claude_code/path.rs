@@ -211,7 +211,9 @@ impl<'s> NamedLines<'s> {
             }
         }
         let mut taken = vec![false; self.nodes.len()];
-        path.iter().for_each(|at| taken[*at] = true);
+        for at in path {
+            taken[*at] = true;
+        }
         let mut out = Vec::with_capacity(path.len());
         for at in path {
             let siblings = self.message_id(*at).and_then(|id| answers.remove(&id));
@@ -228,7 +230,9 @@ impl<'s> NamedLines<'s> {
             out.push(*at);
             missed.retain(|sibling| sibling > at);
             missed.extend(of_missed);
-            missed.iter().for_each(|line| taken[*line] = true);
+            for line in &missed {
+                taken[*line] = true;
+            }
             out.extend(missed);
         }
         out

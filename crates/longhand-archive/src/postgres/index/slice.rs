@@ -216,7 +216,7 @@ mod tests {
                 let back: Vec<Posting> = postings(data).unwrap();
                 let expected: Vec<Posting> = of_texts
                     .iter()
-                    .map(|(doc, count, places)| Posting { doc: *doc, count: *count, places: places.to_vec() })
+                    .map(|(doc, count, places)| Posting { doc: *doc, count: *count, places: places.clone() })
                     .collect();
                 prop_assert_eq!(back, expected);
             }
