@@ -74,7 +74,7 @@ pub use plan::{
 };
 pub use project::{Change, Path, Projection, Shown, ShownBlock, project, shown_edits};
 pub use reference::brought_back;
-pub use regret::{Regret, Regretted, regrets};
+pub use regret::{Regret, Regretted, UNASKED, regrets};
 pub use size::Size;
 pub use step::steps;
 pub use stub::{STUB_CHARS_MAX, grouped};

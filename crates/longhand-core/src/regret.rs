@@ -72,6 +72,10 @@ const ALIKE_BYTES_MIN: usize = 64;
 /// How many entries a range of them may name.
 const RANGE_MAX: u64 = 64;
 
+/// What an insert begins with that nobody asked for.
+pub const UNASKED: &str =
+    "[longhand recall: earlier messages of this conversation that may matter now";
+
 /// Shorter words are everywhere.
 const WORD_BYTES_MIN: usize = 3;
 
@@ -306,7 +310,8 @@ impl<'l> Ledger<'l> {
         for (index, batch) in self.live.iter().enumerate().filter(|(_, batch)| batch.head >= by) {
             for edit in &batch.edits {
                 let Edit::Insert { after, text } = edit else { continue };
-                if *after != by {
+                // What came back unasked was missed by nobody.
+                if *after != by || text.starts_with(UNASKED) {
                     continue;
                 }
                 // Whatever has a quote mark was said by somebody.

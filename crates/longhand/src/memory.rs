@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use longhand_archive::{Archive, ArchiveError, EntryRecord, SearchFilter, SessionId, ask};
-use longhand_core::{InView, Message, Role, Scale, Seq, Tokens, cut};
+use longhand_core::{InView, Message, Role, Scale, Seq, Tokens, UNASKED, cut};
 use longhand_dialect::Dialect;
 use longhand_recall::memory::{Turn, fits, worth};
 use longhand_recall::{Day, Question, Ranker, STANDING_WORDS, excerpt, standing};
@@ -202,9 +202,7 @@ pub fn quoted(session: SessionId, turns: &[RecalledTurn]) -> String {
 fn header(session: SessionId) -> String {
     let id = session.to_string();
     let short = short_id(&id);
-    format!(
-        "[longhand recall: earlier messages of this conversation that may matter now, oldest first, quoted; {short}:N is the handle of message N]"
-    )
+    format!("{UNASKED}, oldest first, quoted; {short}:N is the handle of message N]")
 }
 
 fn day_line(day: Day) -> String {

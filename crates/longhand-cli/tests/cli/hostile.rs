@@ -194,6 +194,8 @@ fn no_command_lets_foreign_text_control_the_terminal() {
         ("replay a bad file", vec!["replay", bad]),
         ("expand from a file", vec!["expand", "h:000000000000", "--from", file]),
         ("import a bad file", vec!["import", bad]),
+        ("eval a bad file", vec!["eval", "recall", bad, "--budget", "600"]),
+        ("repair a bad file", vec!["repair", bad, "--dry-run"]),
         ("record a bad line", vec!["record", "new", bad]),
         ("trust", vec!["trust", name]),
         ("trust none", vec!["trust", file]),

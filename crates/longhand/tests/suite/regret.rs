@@ -334,6 +334,8 @@ fn settings(limit: u64) -> SessionSettings {
         budget: Tokens(limit),
         meter: meter(),
         prices: Some(CachePrices { cached: 100, uncached: 1_000 }),
+        // A replay brings nothing back.
+        recall_percent: 0,
         ..SessionSettings::new().unwrap()
     }
 }
