@@ -294,7 +294,7 @@ fn says_something(line: &str) -> bool {
 
 /// Whether a line is only a part of a statement, or says how something looks: nobody can tell what it does by it.
 fn is_fragment(line: &str) -> bool {
-    const GOES_ON: &[&str] = &["|>", "||", "&&", "#!", "style=", "class=", "className="];
+    const GOES_ON: &[&str] = &["||", "&&", "#!", "style=", "class=", "className="];
     let calls_on = || line.starts_with('.') && line.contains('(');
     let opens = || line.ends_with(['(', '[']) && !is_definition(line);
     begins_with_one_of(line, GOES_ON)
@@ -359,7 +359,6 @@ mod tests {
     fn parts_of_statements_and_looks_are_not_told() {
         let told = |line: &str| !new_lines(&FxHashSet::default(), line).is_empty();
         for line in [
-            "|> Query.sort(inserted_at: :desc)",
             ".map(|slot| slot.deadline + grace)",
             "RESPONSE=\"$(curl -s \\",
             "let found = wheel.find_slot_of(",
@@ -370,6 +369,7 @@ mod tests {
         }
         for line in [
             "| `slots` | how many there are |",
+            "|> Query.sort(inserted_at: :desc)",
             ".slot-late { color: dark_red }",
             "<h1>No slots are left here</h1>",
             "deadline = now + grace_period",

@@ -162,6 +162,27 @@ fn a_hook_that_failed_is_a_failure_until_the_command_passes() {
 }
 
 #[test]
+fn a_commit_that_was_made_ends_the_tries_before_it() {
+    let run = |command: &str| format!(r#"{{"command":"{command}"}}"#);
+    let mut messages = vec![user("Commit it, then push it.")];
+    let ignored = "The following paths are ignored by one of your .gitignore files:\nerror: nothing was added";
+    let refused = "Pre-commit validation failed:\n\nCode is not formatted.";
+    let rejected = "error: failed to push some refs";
+    messages.extend(tool(1, "Bash", &run("git add lib site.css"), ignored));
+    messages.extend(tool(2, "Bash", &run("git add lib && git commit -m 'one try'"), refused));
+    messages.extend(tool(3, "Bash", &run("git push"), rejected));
+    let told = text(&messages, 300);
+    assert!(
+        told.contains("- `git add lib && git commit") && told.contains("- `git push`"),
+        "{told}"
+    );
+    messages.extend(tool(4, "Bash", &run("git commit -m 'another'"), "[main 1a2b3c4] another"));
+    let told = text(&messages, 300);
+    let failed = told.split("repaired since:").nth(1).unwrap_or_default();
+    assert!(failed.starts_with("\n- `git push`") && !failed.contains("git commit"), "{told}");
+}
+
+#[test]
 fn what_an_agent_that_acts_in_text_read_and_changed_is_told() {
     let shown = |body: &str| {
         user(&format!(

@@ -329,6 +329,8 @@ impl WorkState {
                     message,
                     COMMITS_MAX,
                 );
+                // Earlier tries were of the same work: in other words, or of other files.
+                self.failures.retain(|failure| !commits(&failure.about));
             }
             if let Some(branch) = shell::branch(answer) {
                 self.branch = quote::line_within(branch, 100);
@@ -440,6 +442,16 @@ pub(super) fn command_line(command: &str) -> String {
         rest = next.trim();
     }
     quote::line_within(&rest.replace(" 2>&1", "").replace(" 2>/dev/null", ""), 120)
+}
+
+/// Whether a command stages or commits work.
+fn commits(command: &str) -> bool {
+    let pieces = command.split("&&").flat_map(|piece| piece.split(';'));
+    pieces.map(str::trim).any(|piece| {
+        let mut words = piece.split_whitespace();
+        matches!(words.next(), Some("git" | "hg" | "jj"))
+            && words.any(|word| matches!(word, "add" | "commit"))
+    })
 }
 
 /// Whether a command narrows another, as `cargo test parser` does `cargo test`. If the wider one passes, so does the
