@@ -16,7 +16,7 @@ fn session(rounds: usize) -> String {
     let mut add = |kind: &str, message: Value| {
         let uuid = format!("line-{}", text.lines().count());
         let time = format!("2026-01-02T03:{:02}:00.000Z", text.lines().count() % 60);
-        let line = json!({"parentUuid": parent, "isSidechain": false, "cwd": "/work/my project", "sessionId": ID,
+        let line = json!({"parentUuid": parent, "isSidechain": false, "cwd": "/src/my project", "sessionId": ID,
             "version": "2.1.39", "type": kind, "message": message, "uuid": uuid, "timestamp": time});
         text.push_str(&format!("{line}\n"));
         parent = json!(uuid);
@@ -63,7 +63,7 @@ fn a_session_is_shortened_into_a_new_one_and_the_old_one_stays() {
     let run = folder.run("compact --resume claude@last --budget 25k");
     assert_eq!(run.status, 0, "{run:?}");
     assert_eq!(folder.read(&file), session(40));
-    let new = run.stdout.trim().strip_prefix("cd '/work/my project' && claude --resume ").unwrap();
+    let new = run.stdout.trim().strip_prefix("cd '/src/my project' && claude --resume ").unwrap();
     assert_eq!(session_files(&folder).len(), 2);
     let text = folder.read(&format!(".claude/projects/-work/{new}.jsonl"));
     let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
