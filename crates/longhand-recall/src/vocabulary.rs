@@ -1,5 +1,7 @@
 //! Which terms of a vocabulary a word of a query may mean, and how surely.
 
+use std::collections::BTreeMap;
+
 use memchr::memmem;
 
 use crate::question::{AskedWord, WordKind};
@@ -80,6 +82,17 @@ pub struct KnownTerm {
     pub term: String,
     /// How many entries have it.
     pub entries: u64,
+}
+
+impl KnownTerm {
+    /// Adds up what two lists say of the same terms.
+    pub fn joined(one: Vec<Self>, other: Vec<Self>) -> Vec<Self> {
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for Self { term, entries } in one.into_iter().chain(other) {
+            *counts.entry(term).or_default() += entries;
+        }
+        counts.into_iter().map(|(term, entries)| Self { term, entries }).collect()
+    }
 }
 
 impl SoughtTerms {

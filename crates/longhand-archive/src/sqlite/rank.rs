@@ -3,7 +3,7 @@
 //! Entries that are not in the index yet are read, up to a bound; the index tells about all others, and only the best are
 //! read.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use longhand_recall::{Best, KnownTerm, Ranker, Totals};
 use rusqlite::Connection;
@@ -44,7 +44,7 @@ pub(super) fn vocabulary(
         let mut terms = Vec::new();
         for sought in &wanted.sought {
             let known = index::known(&mut blocks, &segments, sought, marks.as_deref())?;
-            terms.push(joined(known, tail.texts.known(sought, |_| true)));
+            terms.push(KnownTerm::joined(known, tail.texts.known(sought, |_| true)));
         }
         let (entries, words) = match &marks {
             None => index::totals(&segments),
@@ -54,15 +54,6 @@ pub(super) fn vocabulary(
         let totals = Totals { entries: entries + of_tail.entries, words: words + of_tail.words };
         Ok(Vocabulary { terms, totals })
     })
-}
-
-/// Adds up what two lists say of the same terms.
-fn joined(one: Vec<KnownTerm>, other: Vec<KnownTerm>) -> Vec<KnownTerm> {
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for KnownTerm { term, entries } in one.into_iter().chain(other) {
-        *counts.entry(term).or_default() += entries;
-    }
-    counts.into_iter().map(|(term, entries)| KnownTerm { term, entries }).collect()
 }
 
 /// See [`crate::Storage::best`].

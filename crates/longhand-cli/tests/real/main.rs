@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// What a window of the test does not show, and a search finds.
 const SECRET: &str = "The code of the vault is KX-4417.";
 
-const BUDGET: u64 = 700;
+const BUDGET: u64 = 2_000;
 
 struct Proxy {
     child: Child,
@@ -98,7 +98,7 @@ fn a_call_is_answered_and_the_model_goes_on_with_it() {
         json!({"role": "user", "content": "Let us begin."}),
         json!({"role": "assistant", "content": SECRET}),
     ];
-    for round in 0..24 {
+    for round in 0..60 {
         let words = format!("Note {round}: {}", "the weather is fine today. ".repeat(8));
         messages.push(json!({"role": "user", "content": words}));
         messages.push(json!({"role": "assistant", "content": format!("Noted {round}.")}));

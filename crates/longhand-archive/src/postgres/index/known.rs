@@ -35,20 +35,11 @@ pub(in crate::postgres) async fn vocabulary(
     let mut terms = Vec::new();
     for sought in &wanted.sought {
         let known = of_index.known(db, sought).await?;
-        terms.push(joined(known, texts.known(sought, |_| true)));
+        terms.push(KnownTerm::joined(known, texts.known(sought, |_| true)));
     }
     let Totals { entries, words } = of_index.totals;
     let totals = Totals { entries: entries + of_tail.entries, words: words + of_tail.words };
     Ok(Vocabulary { terms, totals })
-}
-
-/// Adds up what two lists say of the same terms.
-fn joined(one: Vec<KnownTerm>, other: Vec<KnownTerm>) -> Vec<KnownTerm> {
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for KnownTerm { term, entries } in one.into_iter().chain(other) {
-        *counts.entry(term).or_default() += entries;
-    }
-    counts.into_iter().map(|(term, entries)| KnownTerm { term, entries }).collect()
 }
 
 /// How much the slices have: all of them, or what those have that are within reach.
