@@ -85,6 +85,10 @@ impl StoredEntry {
         }
     }
 
+    pub(super) fn seal(&self) -> &[u8] {
+        &self.seal
+    }
+
     /// See [`Entry::said_ms`].
     pub(super) fn said_ms(&self) -> i64 {
         self.source_ms.unwrap_or(self.at_ms)

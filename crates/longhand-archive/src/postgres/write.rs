@@ -7,7 +7,7 @@ use std::time::Duration;
 use longhand_core::session::Version;
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::entry::StoredEntry;
 use super::fault::Fault;
@@ -80,7 +80,9 @@ pub(super) async fn make_all(
         let fault = match made.await {
             Ok(Ok(outcomes)) => return Ok(outcomes),
             Ok(Err(Unmade::Uncertain(transaction, outcomes))) => {
-                if is_committed(server, &transaction).await? {
+                let is_made = is_committed(server, &transaction).await?
+                    && is_there(server, writes, &outcomes).await?;
+                if is_made {
                     return Ok(outcomes);
                 }
                 continue;
@@ -114,6 +116,45 @@ async fn is_committed(server: &Server, transaction: &str) -> Result<bool, Fault>
             Ok(_) if patience.bears(&Fault::Late) => patience.pause().await,
             Err(fault) if patience.bears(&fault) => patience.pause().await,
             Ok(_) | Err(_) => {
+                let archive = server.name.clone();
+                return Err(ArchiveError::from(ServerError::Uncertain { archive }).into());
+            }
+        }
+    }
+}
+
+/// Whether the first entry that was written is there, and so all that was written with it.
+///
+/// A server that crashed may give the number of a lost transaction to another one, which then is committed.
+async fn is_there(
+    server: &Server,
+    writes: &[ReadyWrite],
+    outcomes: &[Outcome],
+) -> Result<bool, Fault> {
+    let made = writes.iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
+    let first = |ready: &ReadyWrite| {
+        let entry = ready.entries.first()?;
+        Some((ready.write.session, entry.node.seq, entry.seal().to_vec()))
+    };
+    let Some((session, seq, seal)) = made.map(|(ready, _)| ready).find_map(first) else {
+        return Ok(true);
+    };
+    let mut patience = Patience::new(server.settings.wait_max.saturating_mul(3));
+    loop {
+        let asked = server.once(|db| -> Asked<'_, bool> {
+            let (id, seq, seal) = (session.to_bytes().to_vec(), session::number(seq.0), seal.clone());
+            Box::pin(async move {
+                let sql = "SELECT EXISTS (SELECT FROM longhand.session s JOIN longhand.entry e ON e.session = s.number \
+                           WHERE s.id = $1 AND e.seq = $2 AND e.seal = $3)";
+                let values: [(&(dyn ToSql + Sync), Type); 3] =
+                    [(&id, Type::BYTEA), (&seq, Type::INT8), (&seal, Type::BYTEA)];
+                Ok(db.query_typed_one(sql, &values).await?.get(0))
+            })
+        });
+        match asked.await {
+            Ok(is_there) => return Ok(is_there),
+            Err(fault) if patience.bears(&fault) => patience.pause().await,
+            Err(_) => {
                 let archive = server.name.clone();
                 return Err(ArchiveError::from(ServerError::Uncertain { archive }).into());
             }
