@@ -27,7 +27,7 @@ use longhand_summary::{Extractive, Summariser};
 use thiserror::Error;
 
 use crate::digest::Summarised;
-use crate::driver::{BatchCommit, WindowError};
+use crate::driver::WindowError;
 use crate::entry::opening_of;
 use crate::fit::Fitting;
 use crate::preamble;
@@ -590,14 +590,9 @@ impl Session {
             refused: digest.refused(),
             ..receipt
         };
-        let (after, aside) = (self.newest_batch, false);
-        let commit = BatchCommit { after, batch: batch.clone(), receipt, aside };
-        let Some(number) = self.driver.commit(commit, now_ms)? else {
-            self.reload()?;
+        if !self.commit_batch(&batch, receipt, now_ms)? {
             return Ok(false);
-        };
-        self.newest_batch = number;
-        self.weighed = None;
+        }
         if let Some(fold) = batch.fold() {
             self.shown.retain(|entry| !fold.contains(entry.seq));
             self.tell_story(digest);

@@ -57,12 +57,12 @@ impl AgentSettings {
         let config = || set("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
         Ok(match agent {
             McpAgent::Claude => {
-                let own = set("CLAUDE_CONFIG_DIR");
-                let folder = own.clone().unwrap_or_else(|| home.join(".claude"));
+                let configured = set("CLAUDE_CONFIG_DIR");
+                let folder = configured.clone().unwrap_or_else(|| home.join(".claude"));
                 Self {
                     name: "Claude Code",
                     program: "claude",
-                    file: own.unwrap_or(home).join(".claude.json"),
+                    file: configured.unwrap_or(home).join(".claude.json"),
                     folder,
                     format: FileFormat::Json,
                     parents: &["mcpServers"],

@@ -59,6 +59,20 @@ impl Session {
             tokens_after: Some(tokens.0),
             ..Receipt::of(ReceiptCause::Recall, Some(room))
         };
+        if !self.commit_batch(&batch, receipt, now_ms)? {
+            return Ok(false);
+        }
+        self.live.push(batch);
+        Ok(true)
+    }
+
+    /// Commits a batch on top of the newest one. If another writer was first, what it wrote is read instead.
+    pub(super) fn commit_batch(
+        &mut self,
+        batch: &Batch,
+        receipt: Receipt,
+        now_ms: i64,
+    ) -> Result<bool, SessionError> {
         let (after, aside) = (self.newest_batch, false);
         let commit = BatchCommit { after, batch: batch.clone(), receipt, aside };
         let Some(number) = self.driver.commit(commit, now_ms)? else {
@@ -67,7 +81,6 @@ impl Session {
         };
         self.newest_batch = number;
         self.weighed = None;
-        self.live.push(batch);
         Ok(true)
     }
 
