@@ -55,8 +55,8 @@ pub use economy::{CachePrices, Economy, requests};
 pub use edit::{Batch, Edit, EditKind, Fold, Place, Seq, Span};
 pub use entering::clipped_on_entry;
 pub use fold::{
-    Digest, Digested, Folded, FoldedPlaces, IndexDigest, earlier, find_fold, folded_messages,
-    is_fold,
+    Digest, Digested, Folded, FoldedPlaces, IndexDigest, earlier, find_fold, fold_ahead,
+    folded_messages, is_fold,
 };
 pub use handle::{Handle, content_hash};
 pub use in_view::InView;
