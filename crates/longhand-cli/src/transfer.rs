@@ -1,5 +1,6 @@
 //! `longhand export` and `longhand import`.
 
+mod converted;
 mod files;
 
 use std::fs::File;
@@ -12,6 +13,9 @@ use crate::output::{counted, counted_as, harmless_line};
 use crate::{CommandOutcome, input, names, output, store};
 
 pub(crate) fn export(args: &ExportArgs) -> Result<CommandOutcome> {
+    if let Some(form) = args.form {
+        return converted::export(args, form.into());
+    }
     let app = store::app_existing(&args.archive)?;
     let found = store::readable(&app, &args.id)?;
     let path = args.output.as_deref().filter(|path| path.as_os_str() != "-");

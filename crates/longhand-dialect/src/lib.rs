@@ -47,6 +47,7 @@ mod tools;
 mod unpack;
 mod view;
 mod write;
+mod write_session;
 
 use std::sync::Arc;
 
@@ -68,6 +69,7 @@ pub use sse::{SseEvent, SseReader, SseTooLarge};
 pub use tools::{RECALL_TOOL, ToolOffer, has_tools, with_tool};
 pub use unpack::{decode, decode_within, decoder, unpack};
 pub use write::{Sourced, write};
+pub use write_session::{TimedMessage, WrittenSession, write_session};
 
 /// The most bytes that a source can have: spans are kept in 32 bits.
 pub const BYTES_MAX: u64 = u32::MAX as u64;

@@ -3,6 +3,8 @@
 //! A session is named as people know it: by its file, by the agent's id for it or the beginning of that, or as the newest one of an
 //! agent (`claude@last`).
 
+mod command;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +13,8 @@ use std::time::SystemTime;
 use longhand_core::{Batch, project};
 use longhand_dialect::{Conversation, SessionFileStart};
 use thiserror::Error;
+
+pub use self::command::{AgentCommand, shell_word};
 
 /// How deep below its folder an agent keeps session files.
 const DEPTH_MAX: usize = 6;
@@ -165,6 +169,29 @@ impl AgentFile {
             path: path.to_owned(),
         }
     }
+
+    /// What names it: its id, or the name of the file.
+    pub fn name(&self) -> String {
+        self.id.clone().unwrap_or_else(|| stem_of(&self.path).to_owned())
+    }
+
+    /// Whether this is its id, the beginning of that, or the name of the file.
+    pub fn is_called(&self, name: &str) -> bool {
+        let begins = |id: &String| name.len() >= ID_CHARS_MIN && id.starts_with(name);
+        self.id.as_ref().is_some_and(begins) || stem_of(&self.path) == name
+    }
+}
+
+/// The session files of all agents, the newest last.
+pub fn all(
+    variable: impl Fn(&str) -> Option<String> + Copy,
+) -> Result<Vec<AgentFile>, FindFileError> {
+    let mut files = Vec::new();
+    for agent in Agent::ALL {
+        files.extend(agent.files(variable)?);
+    }
+    files.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
+    Ok(files)
 }
 
 /// Finds a session by an id, the beginning of one, or as the newest of an agent, such as `claude@last`.
@@ -183,7 +210,7 @@ pub fn find(
     let mut found: Vec<AgentFile> = Vec::new();
     for agent in Agent::ALL {
         let files = agent.files(&variable)?;
-        found.extend(files.into_iter().filter(|file| is_named(file, name)));
+        found.extend(files.into_iter().filter(|file| file.is_called(name)));
     }
     let is_exact = |file: &AgentFile| file.id.as_deref() == Some(name);
     if found.iter().any(is_exact) {
@@ -198,11 +225,6 @@ pub fn find(
             second: second.path.clone(),
         }),
     }
-}
-
-fn is_named(file: &AgentFile, name: &str) -> bool {
-    let begins = |id: &String| name.len() >= ID_CHARS_MIN && id.starts_with(name);
-    file.id.as_ref().is_some_and(begins) || stem_of(&file.path) == name
 }
 
 fn is_session_file(path: &Path) -> bool {

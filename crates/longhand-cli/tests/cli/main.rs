@@ -11,6 +11,7 @@ mod compact;
 #[cfg(unix)]
 mod documents;
 mod expand;
+mod export_as;
 mod found;
 #[cfg(unix)]
 mod hostile;
@@ -28,7 +29,9 @@ mod owners;
 mod people;
 #[cfg(target_os = "linux")]
 mod private;
+mod prune;
 mod replay;
+mod resume;
 mod run;
 #[cfg(unix)]
 mod running;

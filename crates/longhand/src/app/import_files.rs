@@ -72,6 +72,12 @@ impl App {
         Ok(FileImport { file, bytes, session, outcome, added: 0 })
     }
 
+    /// Whether the archive lacks a session file, or the end of it.
+    pub(super) fn is_missing(&self, file: &AgentFile) -> Result<bool, AppError> {
+        let known = self.session_of(self.id_of(file))?;
+        Ok(known.is_none_or(|info| info.origin.offset != file.bytes))
+    }
+
     /// Imports a session file of an agent, or what is new in it.
     pub fn import_agent_file(
         &self,

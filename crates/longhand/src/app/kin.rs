@@ -72,6 +72,15 @@ impl App {
         Ok(found)
     }
 
+    /// The conversation that a session belongs to; `None` if it has no entries.
+    pub(super) fn conversation_of(
+        &self,
+        info: &SessionInfo,
+    ) -> Result<Option<SessionChain>, AppError> {
+        let kin = self.kin(info)?;
+        Ok(kin.iter().any(is_listed).then(|| conversation(kin)))
+    }
+
     /// The sessions of a conversation up to one of them, oldest first.
     pub(super) fn chain_up_to(&self, info: &SessionInfo) -> Result<Vec<SessionInfo>, AppError> {
         let mut sessions = vec![info.clone()];
