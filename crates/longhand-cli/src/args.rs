@@ -549,12 +549,13 @@ pub(crate) enum ExportFormat {
 archive has the beginning of it, the rest is added; if it has something else under that id, nothing is. With \
 --append and --redact, only the messages and their forks are taken.
 
-Without a file, all sessions of Claude Code, Codex and pi on this machine are imported, and what is new in those that were \
-imported before. Of a folder, all session files are. A file that is gone removes nothing.
+Without a file, all sessions of Claude Code, Codex, pi, opencode and Copilot on this machine are imported, and what is new \
+in those that were imported before. Of a folder, all session files are. A file that is gone removes nothing.
 
 Example:
   longhand import                     # what your agents have kept
   longhand import --dry-run
+  longhand import --watch             # and what they will write
   longhand import demo.jsonl --id copy"
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -566,6 +567,9 @@ pub(crate) struct ImportArgs {
     /// Only list what would be imported
     #[arg(long, conflicts_with_all = ["id", "append"])]
     pub(crate) dry_run: bool,
+    /// Go on and import what is new every two seconds, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["id", "append", "dry_run"])]
+    pub(crate) watch: bool,
     /// The session [default: the id in the file, or the file's name]
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,

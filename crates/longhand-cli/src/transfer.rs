@@ -75,7 +75,20 @@ fn told(report: &ImportReport) -> String {
     if report.system_messages_left > 0 {
         text.push_str("the system prompt is not imported: every request brings its own\n");
     }
+    text.push_str(&unread(&report.unread));
     text
+}
+
+/// Which lines of a file are not in the archive.
+fn unread(lines: &[u32]) -> String {
+    match lines {
+        [] => String::new(),
+        [line] => format!("line {line} cannot be read and stays out\n"),
+        [first, ..] => {
+            let count = counted(lines.len(), "line");
+            format!("{count} cannot be read and stay out; the first of them is line {first}\n")
+        }
+    }
 }
 
 fn told_of(session: &ImportedSession) -> String {

@@ -23,6 +23,7 @@ mod models;
 mod names;
 #[cfg(unix)]
 mod newcomer;
+mod other_agents;
 #[cfg(unix)]
 mod owners;
 #[cfg(unix)]

@@ -9,7 +9,7 @@ use longhand_dialect::{Dialect, read_growing, unpack};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Agent, AgentFile};
+use super::{Agent, AgentFile, opencode};
 use crate::driver::opening_of;
 
 /// How much of a file is read to find its folder.
@@ -48,6 +48,8 @@ impl AgentCommand {
             Agent::Claude => Self::new(folder, &["claude", "--resume", id]),
             Agent::Codex => Self::new(folder, &["codex", "resume", id]),
             Agent::Pi => Self::new(folder, &["pi", "--session", &path]),
+            Agent::Opencode => Self::new(folder, &["opencode", "--session", id]),
+            Agent::Copilot => Self::new(folder, &["copilot", "--resume", id]),
         }
     }
 }
@@ -55,6 +57,9 @@ impl AgentCommand {
 impl AgentFile {
     /// The beginning of the file; `None` if it cannot be read.
     fn beginning(&self) -> Option<String> {
+        if self.session.is_some() {
+            return None;
+        }
         let mut bytes = Vec::new();
         File::open(&self.path).ok()?.take(BEGINNING).read_to_end(&mut bytes).ok()?;
         // A packed file that is longer cannot be unpacked from its beginning.
@@ -64,6 +69,9 @@ impl AgentFile {
 
     /// The user's first words, as the beginning of the file tells.
     pub fn opening(&self) -> Option<String> {
+        if self.session.is_some() {
+            return opencode::facts(self).map(|facts| facts.title);
+        }
         let text = self.beginning()?;
         let lines = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
         let conversation = read_growing(Arc::new(lines.to_owned()), None).ok()?;
@@ -73,6 +81,9 @@ impl AgentFile {
 
     /// The folder that its agent was started in, as the beginning of the file tells.
     pub fn folder(&self) -> Option<String> {
+        if self.session.is_some() {
+            return opencode::facts(self).map(|facts| facts.folder);
+        }
         let text = self.beginning()?;
         let mut folders = folders_in(&text);
         let first = folders.next();
@@ -89,7 +100,8 @@ impl AgentFile {
 
     /// What goes on in it; `None` if it has no id, or is a sub-agent's, in which nobody can go on.
     pub fn resume_command(&self) -> Option<AgentCommand> {
-        let id = self.id.as_deref().filter(|_| !self.is_of_sub_agent)?;
+        let can_go_on = !self.is_of_sub_agent && !self.is_archived();
+        let id = self.id.as_deref().filter(|_| can_go_on)?;
         Some(AgentCommand::resume(self.agent, &self.path, id, self.folder()))
     }
 }
@@ -109,7 +121,7 @@ impl Agent {
 fn folders_in(text: &str) -> impl Iterator<Item = String> {
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let folder = |line: Value| {
-        let places = [&line["cwd"], &line["payload"]["cwd"]];
+        let places = [&line["cwd"], &line["payload"]["cwd"], &line["data"]["context"]["cwd"]];
         places.into_iter().find_map(|place| Some(place.as_str()?.to_owned()))
     };
     lines.filter_map(folder).filter(|folder| !folder.is_empty())

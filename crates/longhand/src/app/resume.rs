@@ -327,7 +327,7 @@ impl ResumableSession {
 
     fn set_file(&mut self, file: &AgentFile) {
         file.agent.as_str().clone_into(&mut self.agent);
-        self.file = Some(file.path.display().to_string());
+        self.file = Some(file.place());
         if let Some(id) = &file.id {
             self.name.clone_from(id);
         }
@@ -341,7 +341,12 @@ impl ResumableSession {
             self.project = folder;
         }
         if self.command.is_none() {
-            self.obstacle = Some("its file has no id that its agent takes".to_owned());
+            let obstacle = if file.is_archived() {
+                "its agent has put it into its archive, and finds it only when it is back"
+            } else {
+                "its file has no id that its agent takes"
+            };
+            self.obstacle = Some(obstacle.to_owned());
         }
     }
 }
@@ -350,10 +355,9 @@ impl ResumableSession {
 fn file_of<'f>(info: &SessionInfo, files: &'f [AgentFile]) -> Option<&'f AgentFile> {
     let mains = || files.iter().filter(|file| !file.is_of_sub_agent);
     if !info.origin.file.is_empty() {
-        let path = std::path::Path::new(&info.origin.file);
-        let by_path = mains().find(|file| file.path == path);
+        let by_place = mains().find(|file| file.place() == info.origin.file);
         // Agents move files, for instance into an archive of their own.
-        return by_path.or_else(|| mains().find(|file| file.path.file_name() == path.file_name()));
+        return by_place.or_else(|| mains().find(|file| file.id.as_ref() == Some(&info.name)));
     }
     let group = info.group?;
     mains().find(|file| file.id.as_deref().and_then(group_of) == Some(group))

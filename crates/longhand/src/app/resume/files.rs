@@ -1,15 +1,13 @@
 //! Session files that no archive has: the likely ones are imported into memory, and searched there.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use longhand_archive::MemoryArchive;
-use longhand_dialect::unpack;
 use memchr::memmem;
 
 use super::{ResumableSession, ResumeReport, ResumeRequest, words_of};
-use crate::agent_files::AgentFile;
+use crate::agent_files::{AgentContent, AgentFile};
 use crate::app::{App, AppError, ImportRequest, Timestamp};
 
 /// How many files are read message by message.
@@ -73,11 +71,13 @@ fn likely<'f>(
     let finders: Vec<_> = words.iter().map(|word| memmem::Finder::new(word.as_bytes())).collect();
     let mut found = Vec::new();
     for file in files {
-        let bytes =
-            fs::read(&file.path).ok().filter(|bytes| bytes.len() as u64 <= request.bytes_max);
-        let Some(mut bytes) = bytes.and_then(|bytes| unpack(bytes, request.bytes_max).ok()) else {
-            *is_partial = true;
-            continue;
+        let mut bytes = match file.content(request.bytes_max) {
+            Ok(AgentContent::Lines { text, .. }) => text.into_bytes(),
+            Ok(AgentContent::Told(told)) => told.as_list().into_bytes(),
+            Err(_) => {
+                *is_partial = true;
+                continue;
+            }
         };
         bytes.make_ascii_lowercase();
         let words = finders.iter().filter(|finder| finder.find(&bytes).is_some()).count();
