@@ -1,5 +1,7 @@
 //! `longhand archive`.
 
+mod prune;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +20,7 @@ pub(crate) fn run(args: &ArchiveCommandArgs) -> Result<CommandOutcome> {
     match &args.command {
         ArchiveCommand::Backup(args) => backup(args),
         ArchiveCommand::Migrate(args) => migrate(args),
+        ArchiveCommand::Prune(args) => prune::run(args),
     }
 }
 

@@ -5,7 +5,6 @@ mod archive;
 mod args;
 mod chat;
 mod check;
-mod clean;
 mod compact;
 mod config;
 mod count;
@@ -29,6 +28,7 @@ mod redaction;
 mod repair;
 mod replay;
 mod report;
+mod resume;
 mod run;
 mod search;
 mod serve;
@@ -45,6 +45,7 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use longhand::ArchiveError;
 use longhand::app::AppError;
+use longhand::clean;
 use longhand_archive::{FileError, ServerError, is_postgres};
 
 use args::{Cli, Command};
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
         Command::Show(args) => inspect::show(&args),
         Command::Log(args) => inspect::log(&args),
         Command::Search(args) => search::run(&args),
+        Command::Resume(args) => resume::run(&args),
         Command::Pin(args) => manage::pin(&args),
         Command::Undo(args) => manage::undo(&args),
         Command::Verify(args) => manage::verify(&args),

@@ -37,6 +37,7 @@ mod asks;
 mod error;
 mod expand;
 mod export;
+mod export_as;
 pub mod for_models;
 mod forks;
 mod import;
@@ -48,8 +49,10 @@ mod log;
 mod lookup;
 mod manage;
 pub(crate) mod past;
+mod prune;
 mod record;
 mod regret;
+mod resume;
 pub(crate) mod search;
 mod timestamp;
 mod usage;
@@ -66,6 +69,7 @@ use tokio::sync::oneshot;
 pub use self::error::{AppError, ErrorReport};
 pub use self::expand::{ExpandRequest, Expanded};
 pub use self::export::{ExportReport, SessionState, StateRound, StateToolCall};
+pub use self::export_as::{ExportAsRequest, ExportForm, ExportedAs};
 pub use self::forks::Fork;
 pub use self::import::{
     ImportFile, ImportOutcome, ImportReport, ImportRequest, ImportSource, ImportedSession,
@@ -78,8 +82,10 @@ pub use self::lookup::{Access, FoundBy, FoundSession, LAST, check_new_name};
 pub use self::manage::{
     ArchiveHealth, DamageLine, PinReport, RemoveReport, RenameReport, UndoReport, VerifyReport,
 };
+pub use self::prune::{IdleConversation, PrunePlan, PruneRequest, PrunedConversation};
 pub use self::record::{RecordReport, WindowReport};
 pub use self::regret::{LoggedRegret, RegretSums};
+pub use self::resume::{QueryFit, ResumableSession, ResumeReport, ResumeRequest};
 pub use self::search::{ContextEntry, FoundEntries, FoundEntry, SearchRequest};
 pub use self::timestamp::Timestamp;
 pub use self::usage::{ConversationCost, Cost, UsageBy, UsageReport, UsageRequest, UsageRow};

@@ -135,6 +135,7 @@
 mod admit;
 pub mod agent_files;
 pub mod app;
+pub mod clean;
 mod digest;
 pub mod driver;
 mod entry;

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::{FoundBy, LAST, SessionSummary, short_id};
 use crate::SessionError;
+use crate::agent_files::shell_word;
 use crate::transfer::TransferError;
 
 const HINT_LIST: &str = "`longhand ls` lists the sessions";
@@ -177,7 +178,7 @@ impl AppError {
             Self::NoSuchEntry { session, .. } => {
                 return Some(format!(
                     "`longhand search WORDS --session {}` shows entries by number",
-                    quoted(session)
+                    shell_word(session)
                 ));
             }
             Self::EmptyQuery => {
@@ -330,13 +331,4 @@ fn listed(before: &str, sessions: &[SessionSummary]) -> String {
     }
     let one = |session: &SessionSummary| format!("{:?} ({})", session.name, short_id(&session.id));
     format!("{before}: {}", sessions.iter().map(one).collect::<Vec<_>>().join(", "))
-}
-
-/// A word of a command line.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_.@+:/".contains(c);
-    if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
