@@ -16,6 +16,7 @@
 pub(crate) mod admit;
 pub(crate) mod collect;
 pub(crate) mod commit;
+pub(crate) mod compaction;
 pub(crate) mod history;
 pub(crate) mod maker;
 pub(crate) mod parse;
