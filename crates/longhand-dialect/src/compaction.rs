@@ -122,7 +122,8 @@ impl KnownOrder {
         }
         let mut rest = &order[self.opens.len()..];
         for (at, piece) in self.says.iter().enumerate() {
-            let found = if at + 1 == self.says.len() { rest.rfind(piece) } else { rest.find(piece) };
+            let found =
+                if at + 1 == self.says.len() { rest.rfind(piece) } else { rest.find(piece) };
             let Some(found) = found else { return false };
             rest = &rest[found + piece.len()..];
         }
@@ -208,7 +209,10 @@ mod tests {
     #[test]
     fn an_order_is_taken_out_and_nothing_else() {
         let order = CompactionOrder::of(Dialect::Anthropic, &anthropic(CLAUDE)).unwrap();
-        assert_eq!((order.agent, order.form, order.streams), ("claude-code", SummaryForm::Tagged, true));
+        assert_eq!(
+            (order.agent, order.form, order.streams),
+            ("claude-code", SummaryForm::Tagged, true)
+        );
         assert_eq!(
             order.conversation,
             r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"},{"role":"user","content":[{"type":"text","text":"and?"}]}]}"#
@@ -237,10 +241,14 @@ mod tests {
         ] {
             assert!(!is_known(&other), "{other:.300}");
         }
-        let quoted = anthropic(CLAUDE).replace(r#""hi""#, r##""# Compact Instructions\nkeep ports""##);
+        let quoted =
+            anthropic(CLAUDE).replace(r#""hi""#, r##""# Compact Instructions\nkeep ports""##);
         assert_eq!(CompactionOrder::of(Dialect::Anthropic, &quoted), None);
         // An order that the model wrote or a tool printed is none.
-        let said = anthropic(CLAUDE).replace(r#"{"role":"user","content":[{"type":"text","text":"and"#, r#"{"role":"assistant","content":[{"type":"text","text":"and"#);
+        let said = anthropic(CLAUDE).replace(
+            r#"{"role":"user","content":[{"type":"text","text":"and"#,
+            r#"{"role":"assistant","content":[{"type":"text","text":"and"#,
+        );
         assert_eq!(CompactionOrder::of(Dialect::Anthropic, &said), None);
     }
 
@@ -250,6 +258,8 @@ mod tests {
         let written = SummaryForm::Tagged.write(hostile);
         assert_eq!(written.matches("</summary>").count(), 1);
         assert!(written.ends_with("\n</summary>"));
-        assert!(!written.contains("<system-reminder>") && written.contains("Vec<String> <summaryx>"));
+        assert!(
+            !written.contains("<system-reminder>") && written.contains("Vec<String> <summaryx>")
+        );
     }
 }

@@ -91,7 +91,8 @@ impl SaidText<'_> {
         let empty = format!(
             r#"{{"type":"message","id":"msg_{id}","role":"assistant","status":"in_progress","content":[]}}"#
         );
-        let part = |text: &str| format!(r#"{{"type":"output_text","text":{text},"annotations":[]}}"#);
+        let part =
+            |text: &str| format!(r#"{{"type":"output_text","text":{text},"annotations":[]}}"#);
         events(&[
             ("response.created", &begun),
             ("response.in_progress", &begun),

@@ -34,11 +34,8 @@ fn list(
     let lead = messages.iter().take_while(|(_, message)| message.role == Role::System).count();
     let (mut items, mut sources) = (Vec::new(), Vec::new());
     for (at, (source, message)) in messages.iter().enumerate() {
-        let written = if *source == dialect {
-            vec![message.raw.raw().to_owned()]
-        } else {
-            convert(message)
-        };
+        let written =
+            if *source == dialect { vec![message.raw.raw().to_owned()] } else { convert(message) };
         sources.extend(written.iter().filter(|_| at >= lead).map(|_| at));
         items.extend(written);
     }

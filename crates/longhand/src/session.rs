@@ -19,8 +19,8 @@ use longhand_archive::{
     After, Archive, ArchiveError, LoggedBatch, NewSession, Owner, SessionId, attempts, outrun,
 };
 use longhand_core::{
-    Batch, Budget, CachePause, CachePrices, Economy, History, Message, Meter, Plan, Policy, Rolling, Scale,
-    Seq, Size, Tokens, requests,
+    Batch, Budget, CachePause, CachePrices, Economy, History, Message, Meter, Plan, Policy,
+    Rolling, Scale, Seq, Size, Tokens, requests,
 };
 use longhand_dialect::{Dialect, DialectError};
 use longhand_summary::{Extractive, Summariser};

@@ -139,8 +139,7 @@ impl Shared {
             };
             let made = self.windows.handed_over(&source).await?;
             // A handle that does not open yet is no good to whoever has nothing else.
-            let is_kept =
-                self.windows.waiter.durability(&source).await == BatchDurability::Durable;
+            let is_kept = self.windows.waiter.durability(&source).await == BatchDurability::Durable;
             return Ok(made.filter(|_| is_kept).map(|made| OrderedSummary { source, made }));
         }
         Ok(None)

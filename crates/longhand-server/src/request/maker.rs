@@ -6,7 +6,8 @@ use std::time::Duration;
 use longhand::Tokens;
 use longhand::driver::TooLong;
 use longhand::driver::{
-    Computing, Digests, HandedOver, MadeWindow, PlannedEdits, Planner, WindowError, WindowLimits, WindowMaker,
+    Computing, Digests, HandedOver, MadeWindow, PlannedEdits, Planner, WindowError, WindowLimits,
+    WindowMaker,
 };
 use longhand_dialect::Overflow;
 use tokio::time::timeout;
