@@ -27,6 +27,8 @@ pub enum SummaryForm {
     Plain,
     /// Between the tags `analysis` and `summary`.
     Tagged,
+    /// As one compaction item, whose content only its maker reads.
+    Sealed,
 }
 
 /// What tells the order of a client: how it begins and ends, and what it says in between, in this order.
@@ -59,6 +61,9 @@ const KNOWN: &[KnownOrder] = &[
     },
 ];
 
+/// The type of the item that orders a compaction by the provider.
+const TRIGGER: &str = "compaction_trigger";
+
 /// Orders are short; whatever is longer has something else in it.
 const ORDER_BYTES_MAX: usize = 12 << 10;
 
@@ -69,6 +74,9 @@ impl CompactionOrder {
     /// Recognises an order; `None` for every other request, and in doubt.
     pub fn of(dialect: Dialect, request: &str) -> Option<Self> {
         // Most requests are told apart by one look for these words.
+        if dialect == Dialect::Responses && request.contains(TRIGGER) {
+            return Self::by_trigger(request);
+        }
         KNOWN.iter().find(|known| request.contains(known.opens))?;
         let list = match dialect {
             Dialect::Chat | Dialect::Anthropic => "messages",
@@ -114,6 +122,30 @@ impl CompactionOrder {
     }
 }
 
+impl CompactionOrder {
+    /// The order of a client that has its provider compact the conversation: the last item says so.
+    fn by_trigger(request: &str) -> Option<Self> {
+        let request = &request[start_of(request)..];
+        let view = View::parse(request)?;
+        let items = view.get("input")?.elements();
+        let (newest, before) = items.split_last()?;
+        if before.is_empty() || !newest.is("type", TRIGGER) {
+            return None;
+        }
+        let spans: Vec<_> = items.iter().map(|item| item.span()).collect();
+        let mut gone = vec![false; spans.len()];
+        gone[before.len()] = true;
+        let mut splices = Splices::default();
+        splices.remove(&spans, &gone, &[]);
+        Some(Self {
+            agent: "codex",
+            conversation: splices.apply(request),
+            form: SummaryForm::Sealed,
+            streams: view.get("stream").is_some_and(|stream| stream.raw() == "true"),
+        })
+    }
+}
+
 impl KnownOrder {
     fn is(&self, order: &str) -> bool {
         let order = order.trim();
@@ -147,7 +179,7 @@ impl SummaryForm {
     pub fn write(self, summary: &str) -> String {
         let summary = without_frames(summary);
         match self {
-            Self::Plain => summary,
+            Self::Plain | Self::Sealed => summary,
             Self::Tagged => format!(
                 "<analysis>\nThe conversation was folded by rules, without a model.\n</analysis>\n\n<summary>\n{summary}\n</summary>"
             ),
@@ -224,6 +256,27 @@ mod tests {
         let order = CompactionOrder::of(Dialect::Responses, &request).unwrap();
         assert_eq!(order.conversation, r#"{"input":[{"role":"user","content":"hi"}]}"#);
         assert!(!order.streams);
+    }
+
+    #[test]
+    fn a_trigger_is_an_order_where_it_is_the_last_item() {
+        let trigger = r#"{"type":"compaction_trigger"}"#;
+        let request =
+            format!(r#"{{"stream":true,"input":[{{"role":"user","content":"hi"}},{trigger}]}}"#);
+        let order = CompactionOrder::of(Dialect::Responses, &request).unwrap();
+        assert_eq!((order.form, order.streams), (SummaryForm::Sealed, true));
+        assert_eq!(
+            order.conversation,
+            r#"{"stream":true,"input":[{"role":"user","content":"hi"}]}"#
+        );
+        for other in [
+            format!(r#"{{"input":[{trigger}]}}"#),
+            format!(r#"{{"input":[{trigger},{{"role":"user","content":"hi"}}]}}"#),
+            r#"{"input":[{"role":"user","content":"a compaction_trigger"}]}"#.to_owned(),
+        ] {
+            assert_eq!(CompactionOrder::of(Dialect::Responses, &other), None, "{other}");
+        }
+        assert_eq!(CompactionOrder::of(Dialect::Chat, &request), None);
     }
 
     #[test]

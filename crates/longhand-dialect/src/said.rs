@@ -76,7 +76,7 @@ impl SaidText<'_> {
         )
     }
 
-    fn response(&self, status: &str, items: &str) -> String {
+    pub(crate) fn response(&self, status: &str, items: &str) -> String {
         let Self { id, at, tokens, .. } = self;
         let model = quote(self.model);
         format!(
@@ -144,7 +144,7 @@ impl SaidText<'_> {
 }
 
 /// Events with their names, each with the fields after its type.
-fn events(events: &[(&str, &str)]) -> String {
+pub(crate) fn events(events: &[(&str, &str)]) -> String {
     let lines = events.iter().enumerate().map(|(number, (name, fields))| {
         let comma = if fields.is_empty() { "" } else { "," };
         let sequence = if name.starts_with("response.") {

@@ -67,7 +67,8 @@ impl Passage<'_> {
 
     async fn ask(&mut self, route: Route, body: &mut Incoming) -> Result<AnsweredRequest, Exit> {
         let context = self.context(route).await?;
-        let body = self.collect(&context, body).await?;
+        let mut body = self.collect(&context, body).await?;
+        self.open_sealed(&context, &mut body).await;
         if let Some(answer) = self.compaction(&context, &body).await {
             return Err(Exit::Answered(Box::new(answer)));
         }

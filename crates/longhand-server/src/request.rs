@@ -23,6 +23,7 @@ pub(crate) mod parse;
 pub(crate) mod pass;
 pub(crate) mod prepare;
 pub(crate) mod respond;
+pub(crate) mod sealed;
 pub(crate) mod send;
 pub(crate) mod source;
 pub(crate) mod window;

@@ -7,7 +7,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use longhand::Tokens;
 use longhand::driver::{Computing, HandedOver};
 use longhand_archive::RequestRecord;
-use longhand_dialect::{CompactionOrder, SaidText, SummaryForm};
+use longhand_dialect::{CompactionOrder, SaidText, SummaryForm, sealed_content};
 use tokio::time::timeout;
 
 use crate::answer::ResponseBody;
@@ -16,7 +16,7 @@ use crate::memo;
 use crate::passage::Passage;
 use crate::proxy::Shared;
 use crate::request::collect::CollectedBody;
-use crate::request::commit::BatchDurability;
+use crate::request::sealed;
 use crate::request::source::RequestSource;
 use crate::request::{PrepareError, Recording, RequestContext};
 use crate::store::now_ms;
@@ -48,6 +48,10 @@ impl Passage<'_> {
             && context.recording == Recording::Archived;
         let text = body.text.as_ref().ok().filter(|_| is_ours)?;
         let order = CompactionOrder::of(context.dialect, text)?;
+        // A provider that knows such items makes its own.
+        if order.form == SummaryForm::Sealed && context.upstream_knows_options {
+            return None;
+        }
         let opening = memo::key(&context.caller, text);
         let workers = Workers::new(&self.shared.turns, context.caller.owner(), opening);
         let conversation = Arc::new(order.conversation.clone());
@@ -65,7 +69,13 @@ impl Passage<'_> {
         source: &RequestSource,
         made: &HandedOver,
     ) -> Response<ResponseBody> {
-        let text = order.form.write(&made.text);
+        let (owner, session) = (source.admitted.caller.owner(), source.admitted.session().id);
+        let is_sealed = order.form == SummaryForm::Sealed;
+        let text = if is_sealed {
+            sealed_content(&sealed::reference(owner, session, made.batch, &made.text))
+        } else {
+            order.form.write(&made.text)
+        };
         let at_ms = now_ms();
         let said = SaidText {
             id: &format!("longhand_{at_ms:x}"),
@@ -74,7 +84,11 @@ impl Passage<'_> {
             text: &text,
             tokens: made.tokens.0,
         };
-        let (kind, body) = said.body(source.dialect(), order.streams);
+        let (kind, body) = if is_sealed {
+            said.compaction_body(order.streams)
+        } else {
+            said.body(source.dialect(), order.streams)
+        };
         let store = &source.admitted.store;
         store.summarised(&source.admitted.placed, &SummaryForm::Plain.write(&made.text));
         store.log(&source.admitted.placed, line(source, made, at_ms));
@@ -139,7 +153,7 @@ impl Shared {
             };
             let made = self.windows.handed_over(&source).await?;
             // A handle that does not open yet is no good to whoever has nothing else.
-            let is_kept = self.windows.waiter.durability(&source).await == BatchDurability::Durable;
+            let is_kept = source.window.is_durable().await;
             return Ok(made.filter(|_| is_kept).map(|made| OrderedSummary { source, made }));
         }
         Ok(None)

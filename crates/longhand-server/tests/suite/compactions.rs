@@ -171,3 +171,67 @@ async fn a_summary_is_of_the_callers_own_words_and_cannot_pose_as_anybody() {
     assert_eq!(text.matches("[longhand fold ").count(), 1, "{text}");
     assert!(!text.lines().any(|line| line.starts_with("User:")), "{text}");
 }
+
+/// A request of Codex to have its provider compact, and the content of the item that it gets.
+async fn sealed(stage: &Stage, key: &str, steps: usize) -> String {
+    let path = "/v1/responses";
+    let mut all = messages(path, steps);
+    all.push(json!({"type": "compaction_trigger"}));
+    let asked = stage.client.post(stage.url(path)).bearer_auth(key);
+    let answer = asked.body(request(path, &all, true)).send().await.unwrap();
+    assert_eq!(answer.headers()["x-longhand"], "answered");
+    let body = answer.text().await.unwrap();
+    let done = body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let done = done.map(|data| serde_json::from_str::<Value>(data).unwrap());
+    let items: Vec<Value> =
+        done.filter(|event| event["type"] == "response.output_item.done").collect();
+    assert_eq!(items.len(), 1, "exactly one item: {body}");
+    assert_eq!(items[0]["item"]["type"], "compaction");
+    assert!(body.contains("response.completed"), "{body}");
+    items[0]["item"]["encrypted_content"].as_str().unwrap().to_owned()
+}
+
+/// The request that carries an item, as the upstream gets it.
+async fn carried(stage: &Stage, key: &str, content: &str) -> (String, String) {
+    let item = json!({"type": "compaction", "id": "cmp_1", "encrypted_content": content});
+    let goes_on = json!({"role": "user", "content": "Go on."});
+    let body = request("/v1/responses", &[item, goes_on], false);
+    let asked = stage.client.post(stage.url("/v1/responses")).bearer_auth(key);
+    asked.body(body.clone()).send().await.unwrap().text().await.unwrap();
+    (body, stage.sent().pop().unwrap())
+}
+
+#[tokio::test]
+async fn a_provider_that_cannot_compact_is_stood_in_for() {
+    let stage = stage(answers(6)).await;
+    let content = sealed(&stage, "anna", 12).await;
+    assert!(!content.contains("build fails"), "it is opaque: {content}");
+    let (_, sent) = carried(&stage, "anna", &content).await;
+    assert!(
+        sent.contains("[longhand fold ") && sent.contains("Find out why the build fails."),
+        "{sent}"
+    );
+    assert!(!sent.contains("compaction") && sent.contains("Go on."), "{sent}");
+    // Nobody else can open it, and nobody can make one.
+    let (body, sent) = carried(&stage, "bert", &content).await;
+    assert_eq!(sent, body);
+    let (head, signature) = content.rsplit_once('.').unwrap();
+    for forged in
+        [format!("{head}.{}", "0".repeat(signature.len())), format!("{head}1.{signature}")]
+    {
+        let (body, sent) = carried(&stage, "anna", &forged).await;
+        assert_eq!(sent, body);
+    }
+    // What other providers made goes through untouched.
+    let (body, sent) = carried(&stage, "anna", "gAAAAABo").await;
+    assert_eq!(sent, body);
+    // An archive that goes on elsewhere understands it.
+    let archive = Arc::clone(&stage.archive);
+    stage.proxy.stop().await;
+    let again = Stage::with(answers(1), |settings| {
+        settings.archive = Arc::clone(&archive) as Arc<dyn Archive>;
+    })
+    .await;
+    let (_, sent) = carried(&again, "anna", &content).await;
+    assert!(sent.contains("Find out why the build fails."), "{sent}");
+}

@@ -69,6 +69,8 @@ pub struct HandedOver {
     pub before: Tokens,
     /// The tokens of the text.
     pub tokens: Tokens,
+    /// The number of its batch.
+    pub batch: u64,
 }
 
 /// Makes windows.
@@ -312,8 +314,8 @@ impl WindowMaker {
             fold,
             ..Receipt::of(ReceiptCause::Compaction, Some(limit))
         };
-        commit(sink, source, BatchCommit { after, batch, receipt, aside: true });
-        Ok(Some(HandedOver { text, before: total, tokens }))
+        let live = commit(sink, source, BatchCommit { after, batch, receipt, aside: true });
+        Ok(Some(HandedOver { text, before: total, tokens, batch: live.number }))
     }
 
     /// Has a text follow the request, in this window and in those that come; `already` is said instead if it stands there.
