@@ -212,6 +212,10 @@ pub(crate) struct ServeArgs {
     /// the background [default: models.summary in the settings, or extractive]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) summariser: Vec<String>,
+    /// Answer a client that orders a summary of its conversation (Claude Code's /compact, Codex) with a fold from the
+    /// archive, at once and without the model; an order to which the user added something goes to the model
+    #[arg(long)]
+    pub(crate) answer_compactions: bool,
     /// Offer models a tool that brings back what was left out; clients never see it. Sessions that began without it
     /// go on without it
     #[arg(long, visible_alias = "expand-tool")]

@@ -113,6 +113,7 @@ fn settings(args: &RunArgs, agent: &str, secret: &str, warn: LogSink) -> Result<
         summarisers: store::summarisers(&config, &[], || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
         recall_percent: store::proxy_recall(args.brought_back, &config)?,
+        answer_compactions: args.answer_compactions,
         recall_tool: match (args.recall_tool, args.no_recall_tool) {
             (_, true) => RecallTool::Never,
             (true, _) => RecallTool::Always,

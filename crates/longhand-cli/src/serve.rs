@@ -144,6 +144,7 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
         summarisers: store::summarisers(&config, &args.summariser, || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
         recall_percent: store::proxy_recall(args.brought_back, &config)?,
+        answer_compactions: args.answer_compactions,
         recall_tool: if args.recall_tool { RecallTool::Always } else { RecallTool::Never },
         recall_reach: args.recall_scope.into(),
         require_archive: args.require_archive,

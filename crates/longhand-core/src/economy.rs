@@ -18,6 +18,22 @@ impl Default for CachePrices {
     }
 }
 
+/// How long nobody has asked for a prefix that a provider keeps for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachePause {
+    /// How long the provider keeps a prefix that nobody asks for, in milliseconds.
+    pub life_ms: u64,
+    /// How long nobody has asked for it, in milliseconds.
+    pub idle_ms: u64,
+}
+
+impl CachePause {
+    /// Whether the provider has dropped the prefix: whatever is sent now is read anew.
+    pub fn is_over(self) -> bool {
+        self.idle_ms >= self.life_ms
+    }
+}
+
 /// What a provider bills, and how a conversation goes on.
 ///
 /// ```
@@ -37,6 +53,8 @@ pub struct Economy {
     pub growth: Tokens,
     /// How many requests are still to come.
     pub requests: u64,
+    /// The pause before the next request, if it is known.
+    pub pause: Option<CachePause>,
 }
 
 /// A window may grow this many times as far as would be cheapest.
@@ -54,7 +72,12 @@ impl Economy {
     /// The same number of requests is expected to follow.
     pub fn of(prices: CachePrices, tokens: Tokens, requests: u64) -> Self {
         let growth = Tokens(tokens.0 / requests.max(1));
-        Self { prices, reach_percent: 100, growth, requests }
+        Self { prices, reach_percent: 100, growth, requests, pause: None }
+    }
+
+    /// Whether the next request is read anew whatever it shows, so that a batch costs nothing.
+    pub fn is_cold(&self) -> bool {
+        self.pause.is_some_and(CachePause::is_over)
     }
 
     /// What a token costs if its window is left alone.
@@ -90,6 +113,9 @@ impl Economy {
 
     /// Whether a batch saves more in later requests than it costs to read `read_anew` tokens without the cache.
     pub fn pays(&self, saved: Tokens, read_anew: Tokens) -> bool {
+        if self.is_cold() {
+            return saved > Tokens::ZERO;
+        }
         let (more, carried) = self.broken();
         let saved = u128::from(saved.0) * u128::from(self.requests) * u128::from(carried);
         saved > u128::from(read_anew.0) * u128::from(more)

@@ -75,6 +75,8 @@ pub struct Settings {
     pub recall_tool: RecallTool,
     /// How far that tool reaches.
     pub recall_reach: RecallReach,
+    /// Whether clients that order a summary of their conversation get a fold of it, without the upstream being asked.
+    pub answer_compactions: bool,
     /// Where every message is kept.
     pub archive: Arc<dyn Archive>,
     /// Whether nothing is archived: what a window leaves out is kept in memory for a while, without handles.
@@ -145,6 +147,7 @@ impl Settings {
             recall_percent: 0,
             recall_tool: RecallTool::Never,
             recall_reach: RecallReach::Session,
+            answer_compactions: false,
             archive,
             no_archive: false,
             require_archive: false,

@@ -5,11 +5,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod agent;
+mod compact;
 mod figures;
 mod kit;
 mod mcp;
 mod model;
 mod request;
+mod resume;
 mod task;
 mod tests;
 mod workspace;
