@@ -384,4 +384,8 @@ impl Storage for PostgresArchive {
             Upkeep::Wipe => Box::pin(async { Ok(true) }),
         }
     }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
 }

@@ -17,7 +17,9 @@ use longhand_core::{Policy, Rolling};
 use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
-pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
+pub(crate) use self::archive::{
+    ArchiveCommand, ArchiveCommandArgs, BackupArgs, CopyArgs, MigrateArgs,
+};
 pub(crate) use self::eval::{EvalArgs, EvalCommand, EvalRecallArgs};
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs, RepairArgs};
 pub(crate) use self::mcp::{

@@ -56,6 +56,7 @@ mod route;
 mod secret;
 mod settings;
 mod status;
+mod timely;
 mod store;
 mod turns;
 mod upstream;

@@ -97,7 +97,9 @@ impl WindowMaker {
         limits: WindowLimits,
         fits: bool,
     ) -> Result<MadeWindow, WindowError> {
-        if !source.placed.session.is_unedited() {
+        // Where several nodes serve a session, another one may have made its first edits.
+        let may_be_edited = sink.archive().is_shared() || !source.placed.session.is_unedited();
+        if may_be_edited && !source.is_checked {
             refresh(sink, source).await?;
         }
         let edits = live_edits(sink, source).await?;
