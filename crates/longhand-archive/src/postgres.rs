@@ -133,7 +133,7 @@ impl PostgresArchive {
         let sync = if syncs { "" } else { "; SET LOCAL synchronous_commit = on" };
         let wait_ms = settings.wait_max.as_millis();
         let begin = format!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = {wait_ms}{sync}"
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {wait_ms}{sync}"
         );
         Ok(Self { waiting, server, indexing: Arc::default(), begin: begin.into() })
     }

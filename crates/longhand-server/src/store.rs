@@ -48,7 +48,10 @@ const UNREAD: &str = "(passed on unread)";
 
 /// The sessions of one archive.
 pub(crate) struct Store {
+    /// The archive as requests ask it, which do not wait for long.
     archive: Arc<dyn Archive>,
+    /// The same for whoever asks it on a thread of its own.
+    unlimited: Arc<dyn Archive>,
     /// The folder that clients work in, if it is known.
     pub(crate) project: String,
     archivist: Archivist,
@@ -90,8 +93,9 @@ impl Store {
         project: String,
     ) -> Self {
         let (index, admitted) = (Mutex::default(), AtomicUsize::new(0));
+        let unlimited = Arc::clone(&archive);
         let archive = TimelyArchive::over(archive);
-        Self { archive, archivist, metrics, project, index, forgets: false, admitted }
+        Self { archive, unlimited, archivist, metrics, project, index, forgets: false, admitted }
     }
 
     /// A store for conversations that are left out of the archive: all of it is in memory.
@@ -413,7 +417,7 @@ impl Store {
 
     /// The archive, for whoever asks it on a thread of its own.
     pub(crate) fn shared_archive(&self) -> Arc<dyn Archive> {
-        Arc::clone(&self.archive)
+        Arc::clone(&self.unlimited)
     }
 
     /// Waits until everything that was queued so far is written.
@@ -433,6 +437,10 @@ impl Store {
 impl Sink for Store {
     fn archive(&self) -> &dyn Archive {
         &*self.archive
+    }
+
+    fn background_archive(&self) -> &Arc<dyn Archive> {
+        &self.unlimited
     }
 
     fn now_ms(&self) -> i64 {

@@ -68,7 +68,9 @@ impl TimelyArchive {
 /// Asks a server that is away until it answers, or nobody needs it any more.
 async fn come_back(archive: Weak<dyn Archive>, is_away: Arc<AtomicBool>) {
     loop {
-        let nanos = u64::from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().subsec_nanos());
+        let nanos = u64::from(
+            std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().subsec_nanos(),
+        );
         sleep(PROBE_PAUSE + Duration::from_millis(nanos % PROBE_PAUSE.as_millis() as u64)).await;
         let Some(archive) = archive.upgrade() else { return };
         let asked = archive.open(SessionId::default(), Version::default());

@@ -39,7 +39,10 @@ fn an_archive_is_copied_into_another_and_compared() {
     // What came later is all that the next copy writes.
     done(folder.run_fed("record demo --archive a.db", round(99, "").as_bytes()));
     let again = done(folder.run("archive copy a.db b.db"));
-    assert!(again.stdout.contains("2 sessions") && again.stdout.contains("; 2 entries were new"), "{again:?}");
+    assert!(
+        again.stdout.contains("2 sessions") && again.stdout.contains("; 2 entries were new"),
+        "{again:?}"
+    );
     // What cannot be brought together is named, and stays.
     done(folder.run_fed("record side --archive a.db", round(3, "here").as_bytes()));
     done(folder.run_fed("record side --archive b.db", round(3, "there").as_bytes()));
@@ -95,8 +98,9 @@ fn a_copy_that_was_killed_goes_on() {
     assert!(copies > 1, "it was never killed");
     done(folder.run("archive copy a.db b.db"));
     for session in 0..12 {
-        let [one, other] = ["a.db", "b.db"]
-            .map(|archive| done(folder.run(&format!("export s{session} --archive {archive}"))).stdout);
+        let [one, other] = ["a.db", "b.db"].map(|archive| {
+            done(folder.run(&format!("export s{session} --archive {archive}"))).stdout
+        });
         assert!(one == other, "s{session}");
     }
     done(folder.run("verify --archive b.db"));

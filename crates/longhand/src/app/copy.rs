@@ -84,11 +84,10 @@ impl App {
         let (from, to) = (&**self.archive(), &**to.archive());
         let mut copy = ArchiveCopy { from, to, copied: HashMap::new(), failed: HashMap::new() };
         let mut progress = CopyProgress { pass: 0, done: 0, sessions: 0, bytes: 0 };
-        let mut stale = Vec::new();
-        while progress.pass < PASSES_MAX {
-            stale = copy.stale()?;
-            if stale.is_empty() {
-                break;
+        let stale = loop {
+            let mut stale = copy.stale()?;
+            if stale.is_empty() || progress.pass >= PASSES_MAX {
+                break stale;
             }
             progress = CopyProgress {
                 pass: progress.pass + 1,
@@ -101,7 +100,7 @@ impl App {
                 progress.bytes += copy.one(session)?;
                 progress.done += 1;
             }
-        }
+        };
         copy.leave_out(stale, "it is written to all the time; copy again to get the rest");
         copy.name_removed()?;
         // What waits for the search index there is put into it: nobody may write there for long.

@@ -166,7 +166,7 @@ impl WindowMaker {
         let Some(plan) = plan else { return Ok(shown) };
         let done = PlannedEdits::new(&plan, fold.as_ref());
         let live = self.write(sink, source, &plan, &shown, limits.tokens, fold).await;
-        self.digests.tell(session, &digest);
+        self.digests.tell(sink, session, &digest);
         let request = Arc::clone(source);
         let window = workers.compute(move || edits.with_plan(&*request, plan, limits.tokens)).await;
         let batch = live.map_or(shown.batch, |live| live.number);

@@ -11,7 +11,7 @@ use longhand_archive::{
 use longhand_testkit::contract::samples::{id, record, reply, user};
 use proptest::prelude::*;
 
-use crate::transfer::{exported, play, session, steps};
+use crate::transfer::{TransferStep, exported, play, session, steps};
 
 fn copied(from: &Arc<impl Archive + 'static>, to: &Arc<impl Archive + 'static>) -> CopyReport {
     let (from, to): (Arc<dyn Archive>, Arc<dyn Archive>) = (from.clone(), to.clone());
@@ -33,7 +33,10 @@ proptest! {
         cut in any::<prop::sample::Index>(),
     ) {
         let (id, new) = session(["", "key"][owner]);
-        let cut = cut.index(steps.len());
+        // A session that was removed and made anew is another one; it is named.
+        let mut steps = steps;
+        steps.retain(|step| !matches!(step, TransferStep::RemoveNeighbour));
+        let cut = if steps.is_empty() { 0 } else { cut.index(steps.len()) };
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let file = Arc::new(SqliteArchive::open(folder.path().join("archive.db")).unwrap());
         let (from, memory) = (Arc::new(MemoryArchive::new()), Arc::new(MemoryArchive::new()));
@@ -42,7 +45,6 @@ proptest! {
             from.rename(id, &format!("after {}", steps.len())).unwrap();
             let listed = names(&*from);
             for report in [copied(&from, &file), copied(&from, &memory)] {
-                // The neighbour may have been removed since it was copied before.
                 prop_assert_eq!(&report.uncopied, &[]);
                 prop_assert_eq!(report.sessions, listed.len() as u64);
             }
@@ -101,7 +103,19 @@ fn what_is_written_meanwhile_is_copied_by_another_pass() {
         assert_eq!(exported(&*to, id), exported(&*from.beneath, id));
     }
     assert_eq!(report.entries, report.new_entries);
-    assert_eq!(names(&*to), names(&*from), "the newest ones come first in both");
+}
+
+#[test]
+fn lists_of_a_copy_have_the_same_order() {
+    let (from, to) = (Arc::new(MemoryArchive::new()), Arc::new(MemoryArchive::new()));
+    for name in ["a", "b", "c", "a"] {
+        record(&*from, name, &[user(name)]);
+    }
+    assert!(copied(&from, &to).is_complete());
+    assert_eq!(names(&*to), ["a", "c", "b"]);
+    record(&*from, "b", &[user("once more")]);
+    assert!(copied(&from, &to).is_complete());
+    assert_eq!(names(&*to), ["b", "a", "c"]);
 }
 
 #[test]
