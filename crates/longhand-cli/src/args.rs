@@ -20,7 +20,7 @@ use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
 pub(crate) use self::archive::{
-    ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs, PruneArgs,
+    ArchiveCommand, ArchiveCommandArgs, BackupArgs, CopyArgs, MigrateArgs, PruneArgs,
 };
 pub(crate) use self::eval::{EvalArgs, EvalCommand, EvalRecallArgs};
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs, RepairArgs};

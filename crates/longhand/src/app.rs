@@ -34,6 +34,7 @@
 //! **Times** are [`Timestamp`]: milliseconds in Rust, `2026-11-15T19:29:00.000Z` in JSON.
 
 mod asks;
+mod copy;
 mod error;
 mod expand;
 mod export;
@@ -66,6 +67,7 @@ use longhand_archive::{Archive, Owner, SessionId};
 use longhand_core::Seq;
 use tokio::sync::oneshot;
 
+pub use self::copy::{CopyProgress, CopyReport, UncopiedSession};
 pub use self::error::{AppError, ErrorReport};
 pub use self::expand::{ExpandRequest, Expanded};
 pub use self::export::{ExportReport, SessionState, StateRound, StateToolCall};

@@ -36,7 +36,7 @@ use crate::prompt::{Prompt, Window};
 use crate::receipt::{EditReceipt, Receipt, ReceiptCause};
 use crate::redact::Redactor;
 use crate::round::{ModelCall, Round};
-use crate::story::Storyteller;
+use crate::story::{StoryClaim, Storyteller};
 
 pub use self::agent::Answered;
 use self::ahead::FoldedAhead;
@@ -643,7 +643,8 @@ impl Session {
     fn tell_story(&mut self, digest: &Summarised) {
         let slow =
             self.settings.summarisers.iter().filter(|summariser| !summariser.is_instant()).cloned();
-        self.storyteller.tell(digest, slow.collect());
+        let claim = StoryClaim::of(&self.archive, self.id);
+        self.storyteller.tell(digest, slow.collect(), claim);
     }
 
     /// Stores a summary that has arrived. Returns whether no summary is being written any more.

@@ -42,6 +42,9 @@ cargo xtask COMMAND
   test-model       the tests against that model; exit status 69 if it cannot be had here
   test-postgres    archives on PostgreSQL, directly and through PgBouncer; installs Debian's packages of both if
                    they are missing; exit status 69 if they cannot be had here
+  cluster [SECONDS [SEED]]  three proxies on one PostgreSQL database behind PgBouncer, while proxies are killed and the
+                   database is restarted: 3 minutes unless told otherwise, and what was reached
+  bench-postgres   records per second with 16 and 64 writers beside pgbench, and what a record costs in a long session
   test-clients     the providers' clients for Python and Node through the proxy, with a script and with
                    that model; exit status 69 if they cannot be had here
   test-agents [NAME…]
@@ -126,6 +129,10 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["model"] => model::serve(),
         ["test-model"] => model::test(),
         ["test-postgres"] => postgres::test(),
+        ["bench-postgres"] => postgres::bench(),
+        ["cluster"] => postgres::cluster("180", None),
+        ["cluster", seconds] => postgres::cluster(seconds, None),
+        ["cluster", seconds, seed] => postgres::cluster(seconds, Some(seed)),
         ["test-clients"] => clients::test(),
         ["test-agents", names @ ..] => agents::test(names),
         ["dist", rest @ ..] => dist::dist(rest),
@@ -138,7 +145,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         [
             "check" | "lint" | "tidy" | "deny" | "laws" | "fuzz" | "torture" | "model"
             | "test-model" | "test-postgres" | "test-clients" | "test-dist" | "package" | "tour"
-            | "example" | "help",
+            | "example" | "cluster" | "bench-postgres" | "help",
             ..,
         ] => Err(Failure::usage(format!("`{}` does not take these arguments", words[0]))),
         [unknown, ..] => Err(Failure::usage(format!("`{unknown}` is not a command"))),

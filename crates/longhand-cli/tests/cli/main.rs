@@ -8,6 +8,7 @@ mod bad_input;
 #[cfg(unix)]
 mod chat;
 mod compact;
+mod copy;
 #[cfg(unix)]
 mod documents;
 mod expand;

@@ -110,7 +110,9 @@ impl WindowMaker {
         limits: WindowLimits,
         fits: bool,
     ) -> Result<MadeWindow, WindowError> {
-        if !source.placed.session.is_unedited() {
+        // Where several nodes serve a session, another one may have made its first edits.
+        let may_be_edited = sink.archive().is_shared() || !source.placed.session.is_unedited();
+        if may_be_edited && !source.is_checked {
             refresh(sink, source).await?;
         }
         let edits = live_edits(sink, source).await?;
@@ -178,7 +180,7 @@ impl WindowMaker {
         let Some(plan) = plan else { return Ok(shown) };
         let done = PlannedEdits::new(&plan, receipt.fold.as_ref());
         let live = self.write(sink, source, &plan, &shown, limits.tokens, receipt).await;
-        self.digests.tell(session, &digest);
+        self.digests.tell(sink, session, &digest);
         let request = Arc::clone(source);
         let window = workers.compute(move || edits.with_plan(&*request, plan, limits.tokens)).await;
         let batch = live.map_or(shown.batch, |live| live.number);
