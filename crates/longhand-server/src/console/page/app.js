@@ -24,7 +24,9 @@ function route() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const parts = path.split("/").map(decodePart);
   const parameters = Object.fromEntries(new URLSearchParams(query));
-  const name = parts[0] === "" ? "sessions" : parts[0];
+  // The command prints links to `#/sessions/ID`.
+  const isOne = parts[0] === "sessions" && parts.length > 1;
+  const name = isOne ? "session" : parts[0] || "sessions";
   return { name, parts: parts.slice(1), query: parameters };
 }
 
