@@ -121,12 +121,14 @@ pub(crate) enum UsageBy {
     Day,
     Model,
     Session,
+    Agent,
 }
 
 impl From<UsageBy> for longhand::app::UsageBy {
     fn from(by: UsageBy) -> Self {
         match by {
             UsageBy::Day => Self::Day,
+            UsageBy::Agent => Self::Agent,
             UsageBy::Model => Self::Model,
             UsageBy::Session => Self::Session,
         }
