@@ -62,6 +62,7 @@ pub(crate) mod search;
 mod seen_window;
 mod timestamp;
 mod usage;
+mod watch;
 mod window_page;
 
 use std::io;
@@ -101,6 +102,7 @@ pub use self::resume::ResumeCommand;
 pub use self::search::{ContextEntry, FoundEntries, FoundEntry, SearchRequest};
 pub use self::timestamp::Timestamp;
 pub use self::usage::{ConversationCost, Cost, UsageBy, UsageReport, UsageRequest, UsageRow};
+pub use self::watch::{Change, ChangeKind, Changes, Watch};
 pub use self::window_page::{
     RowKind, RowState, WindowBatch, WindowPage, WindowRequest, WindowRow,
 };

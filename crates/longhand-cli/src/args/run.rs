@@ -120,8 +120,8 @@ pub(crate) struct UsageArgs {
 pub(crate) enum UsageBy {
     Day,
     Model,
-    Session,
     Agent,
+    Session,
 }
 
 impl From<UsageBy> for longhand::app::UsageBy {
