@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use longhand::app::{App, ListRequest, RequestLine};
+use longhand::app::{App, AppError, ListRequest, RequestLine};
 use longhand::{Archive, Dialect, Owner, SqliteArchive, Tokens};
 use longhand_core::{Scale, grouped};
 use longhand_server::{ConsoleSettings, Proxy, RecallTool, Settings, serve};
@@ -22,10 +22,10 @@ use self::story::Turn;
 use crate::args::DemoArgs;
 use crate::config::Config;
 use crate::output::short_number;
-use crate::{CommandOutcome, console, models, output};
+use crate::{CommandOutcome, models, output};
 
 /// The budget of the demo: small, so that a minute shows several batches.
-const BUDGET: Tokens = Tokens(16_000);
+const BUDGET: Tokens = Tokens(32_000);
 
 /// The pause after each request, so that one can watch.
 const PAUSE: Duration = Duration::from_millis(700);
@@ -33,6 +33,12 @@ const PAUSE: Duration = Duration::from_millis(700);
 /// A request stands in the archive soon after its answer.
 const LOGGED_MAX: Duration = Duration::from_secs(5);
 const LOGGED_POLL: Duration = Duration::from_millis(25);
+
+/// After this turn, the agent asks for a title.
+const TITLE_AT: usize = 1;
+
+/// More than the demo has.
+const REQUESTS_MAX: usize = 1_000;
 
 /// The folder that the session is said to be of.
 const PROJECT: &str = "/home/demo/quayside";
@@ -43,7 +49,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<CommandOutcome> {
     let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(16).build();
     let runtime = runtime.context("cannot start the network threads")?;
     let done = runtime.block_on(async {
-        let archive: Arc<dyn Archive> = Arc::new(SqliteArchive::open(folder.path().join("archive.db"))?);
+        let archive: Arc<dyn Archive> =
+            Arc::new(SqliteArchive::open(folder.path().join("archive.db"))?);
         let turns = story::turns();
         let model = ScriptedModel::start(turns.clone(), counter()?)?;
         let proxy = serve(settings(&archive, &model)?).await?;
@@ -62,16 +69,21 @@ pub(crate) fn run(args: &DemoArgs) -> Result<CommandOutcome> {
 }
 
 fn settings(archive: &Arc<dyn Archive>, model: &ScriptedModel) -> Result<Settings> {
+    let prices = models::prices(&Config::load()?);
     Ok(Settings {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         owner: Some(Owner::LOCAL),
         upstream_openai: Some(model.url()),
         budget: Some(BUDGET),
-        prices: models::prices(&Config::default()),
+        prices: prices.clone(),
         recall_tool: RecallTool::Never,
         project: PROJECT.to_owned(),
         agent: Some("demo-agent".to_owned()),
-        console: Some(ConsoleSettings::default()),
+        console: Some(ConsoleSettings {
+            archive_name: Some("the demo's own".to_owned()),
+            prices,
+            ..ConsoleSettings::default()
+        }),
         ..Settings::new(Arc::clone(archive))
     })
 }
@@ -89,34 +101,34 @@ async fn show(
     turns: Vec<Turn>,
     archive: Arc<dyn Archive>,
 ) -> Result<()> {
-    let link = proxy.console_link().context("the demo has no console")?;
+    let link = proxy.console_link()?.context("the demo has no console")?;
     output::print(&format!("console {link}"))?;
     output::say(&format!(
         "A coding agent works behind the proxy, and its window may have {} tokens. The model is a script, \
          counted and priced as {MODEL}; all else is real. Nothing leaves this machine.",
         grouped(BUDGET.0 as usize)
     ));
-    if !args.no_open {
-        console::open_browser(&link);
-    }
+    let _ = args.no_open;
     let app = App::new(archive);
     let mut agent = DemoAgent::new(proxy.address());
-    for (turn, number) in turns.into_iter().zip(1..) {
-        let is_first = number == 1;
+    let mut newest = 0;
+    for (at, turn) in turns.into_iter().enumerate() {
+        let asks_title = at == TITLE_AT;
         let user = turn.user;
         let played = tokio::task::spawn_blocking(move || {
-            if is_first {
-                agent.ask_title(&turn)?;
-            }
             agent.play(&turn)?;
+            if asks_title {
+                agent.ask_title()?;
+            }
             anyhow::Ok(agent)
         });
         agent = played.await??;
         if !user.is_empty() {
             output::say(&format!("\n> {user}"));
         }
-        if let Some(line) = logged(&app, number).await? {
+        if let Some(line) = logged(&app, newest).await? {
             output::say(&told(&line));
+            newest = line.number;
         }
         if !args.fast {
             sleep(PAUSE).await;
@@ -130,12 +142,13 @@ async fn show(
     std::future::pending().await
 }
 
-/// The newest request of the session, once so many are in the archive.
-async fn logged(app: &App, number: u64) -> Result<Option<RequestLine>> {
+/// The newest request of the session, once it is another than the one before.
+async fn logged(app: &App, before: u64) -> Result<Option<RequestLine>> {
     let tries = LOGGED_MAX.as_millis() / LOGGED_POLL.as_millis();
     for _ in 0..tries {
-        let line = app.ask(move |app| newest(app)).await?;
-        if let Some(line) = line.filter(|line| line.number >= number) {
+        let lines = app.ask(|app| requests(app, 2)).await?;
+        let line = lines.into_iter().find(|line| !line.aside);
+        if let Some(line) = line.filter(|line| line.number > before) {
             return Ok(Some(line));
         }
         sleep(LOGGED_POLL).await;
@@ -143,11 +156,13 @@ async fn logged(app: &App, number: u64) -> Result<Option<RequestLine>> {
     Ok(None)
 }
 
-/// The newest request of the longest session: the others are side calls.
-fn newest(app: &App) -> Result<Option<RequestLine>, longhand::app::AppError> {
+/// So many of the newest requests of the longest session: the others are side calls.
+fn requests(app: &App, count: usize) -> Result<Vec<RequestLine>, AppError> {
     let page = app.sessions(&ListRequest::default())?;
-    let Some(main) = page.items.iter().max_by_key(|item| item.entries) else { return Ok(None) };
-    Ok(app.request_page(&main.id, None, 1)?.items.pop())
+    let Some(main) = page.items.iter().max_by_key(|item| item.entries) else {
+        return Ok(Vec::new());
+    };
+    Ok(app.request_page(&main.id, None, count)?.items)
 }
 
 /// A request in a line.
@@ -158,18 +173,16 @@ fn told(line: &RequestLine) -> String {
         return format!("request {number:>3}  {window:>6} tokens, passed on as it came");
     }
     let left_out = short_number(line.before - line.window);
-    format!("request {number:>3}  {window:>6} tokens of {before}, {left_out} left out by batch {}", line.batch)
+    format!(
+        "request {number:>3}  {window:>6} tokens of {before}, {left_out} left out by batch {}",
+        line.batch
+    )
 }
 
 /// What the demo has shown.
 async fn summary(app: &App) -> Result<String> {
-    let lines = app
-        .ask(|app| {
-            let page = app.sessions(&ListRequest::default())?;
-            let Some(main) = page.items.iter().max_by_key(|item| item.entries) else { return Ok(Vec::new()) };
-            Ok(app.request_page(&main.id, None, usize::MAX - 1)?.items)
-        })
-        .await?;
+    let mut lines = app.ask(|app| requests(app, REQUESTS_MAX)).await?;
+    lines.retain(|line| !line.aside);
     let sum = |of: fn(&RequestLine) -> u64| lines.iter().map(of).sum::<u64>();
     let (before, window) = (sum(|line| line.before), sum(|line| line.window));
     let saved = before.saturating_sub(window);

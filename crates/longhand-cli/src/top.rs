@@ -36,7 +36,8 @@ pub(crate) fn run(args: &TopArgs) -> Result<CommandOutcome> {
             "`longhand ls`, `longhand show SESSION` and `longhand usage` print the same",
         ));
     }
-    let asker = Asker::start(store::app_existing(&args.archive)?, Duration::from_millis(args.every))?;
+    let asker =
+        Asker::start(store::app_existing(&args.archive)?, Duration::from_millis(args.every))?;
     let mut terminal = ratatui::try_init().context("cannot use this terminal")?;
     let done = watch(&mut terminal, &asker);
     ratatui::restore();
@@ -73,7 +74,8 @@ fn watch(terminal: &mut DefaultTerminal, asker: &Asker) -> Result<()> {
 }
 
 fn is_end(key: KeyEvent) -> bool {
-    let is_interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+    let is_interrupt =
+        key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
     is_interrupt || key.code == KeyCode::Char('q')
 }
 

@@ -126,9 +126,8 @@ impl Console {
 
     /// Whether an address is one of the console's.
     pub(crate) fn has(path: &str) -> bool {
-        path.starts_with(API) || path.strip_prefix(PAGE).is_some_and(|rest| {
-            rest.is_empty() || rest.starts_with('/')
-        })
+        path.starts_with(API)
+            || path.strip_prefix(PAGE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     /// A link that logs in whoever opens it first; with a place in the page, it leads there.
@@ -186,7 +185,8 @@ impl Console {
         };
         let answer = timeout(ANSWER_TIME_MAX, answer).await;
         drop(waiting);
-        answer.unwrap_or_else(|_| Err(Refusal::busy("it took too long; ask for less, or try again")))
+        answer
+            .unwrap_or_else(|_| Err(Refusal::busy("it took too long; ask for less, or try again")))
     }
 }
 

@@ -5,11 +5,13 @@ use clap::Args;
 use super::ArchiveArgs;
 
 #[derive(Args)]
-#[command(after_help = "The model is a script; proxy, archive and console are the real ones, in a temporary folder that is \
+#[command(
+    after_help = "The model is a script; proxy, archive and console are the real ones, in a temporary folder that is \
 removed at the end. Nothing leaves this machine, and your own archive is not touched.
 
 Example:
-  longhand demo")]
+  longhand demo"
+)]
 pub(crate) struct DemoArgs {
     /// Print the link and open no browser
     #[arg(long)]

@@ -40,10 +40,11 @@ impl DemoAgent {
     }
 
     /// Asks for a title, as agents do beside the conversation.
-    pub(crate) fn ask_title(&self, turn: &Turn) -> Result<()> {
+    pub(crate) fn ask_title(&self) -> Result<()> {
         let messages = [
             json!({"role": "system", "content": story::TITLE_SYSTEM}),
-            json!({"role": "user", "content": turn.user}),
+            // The first message is the system prompt.
+            self.messages.get(1).cloned().unwrap_or_default(),
         ];
         self.send(&json!({"model": MODEL, "messages": messages})).map(drop)
     }
@@ -62,7 +63,9 @@ impl DemoAgent {
         stream.write_all((head + &body).as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
-        let Some((head, body)) = answer.split_once("\r\n\r\n") else { bail!("the proxy sent half an answer") };
+        let Some((head, body)) = answer.split_once("\r\n\r\n") else {
+            bail!("the proxy sent half an answer")
+        };
         if head.split(' ').nth(1) != Some("200") {
             bail!("the proxy answered: {}", head.lines().next().unwrap_or_default());
         }

@@ -1,6 +1,6 @@
 //! A model that plays a script, on loopback. Its prefix cache is a real one: what it reports as cached, it was sent before.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,7 +42,8 @@ struct Script {
 impl ScriptedModel {
     /// Begins to listen.
     pub(crate) fn start(turns: Vec<Turn>, count: Counter) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on loopback")?;
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on loopback")?;
         let address = listener.local_addr()?;
         let is_over = Arc::new(AtomicBool::new(false));
         let script = Script { turns: turns.into_iter(), calls: 0, newest: String::new(), count };
@@ -84,7 +85,8 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>) -> Result<()> {
     let mut reader = BufReader::new(stream);
     while let Some(body) = read_request(&mut reader)? {
         let request: Value = serde_json::from_str(&body).context("the request is no JSON")?;
-        let answer = script.lock().unwrap_or_else(PoisonError::into_inner).answer(&request).to_string();
+        let answer =
+            script.lock().unwrap_or_else(PoisonError::into_inner).answer(&request).to_string();
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
             answer.len()
@@ -125,10 +127,17 @@ impl Script {
         self.calls += 1;
         if request["messages"][0]["content"] == TITLE_SYSTEM {
             let input = (self.count)(&request["messages"].to_string()).0;
-            return completion(self.calls, &json!({"role": "assistant", "content": TITLE}), input, 0, 6);
+            return completion(
+                self.calls,
+                &json!({"role": "assistant", "content": TITLE}),
+                input,
+                0,
+                6,
+            );
         }
         let sent = format!("{}{}", request["tools"], request["messages"]);
-        let same = sent.bytes().zip(self.newest.bytes()).take_while(|(one, other)| one == other).count();
+        let same =
+            sent.bytes().zip(self.newest.bytes()).take_while(|(one, other)| one == other).count();
         let input = (self.count)(&sent).0;
         let share = same as u64 * input / sent.len().max(1) as u64;
         let cached = share / CACHED_PIECE * CACHED_PIECE;

@@ -31,21 +31,67 @@ pub(crate) const TITLE_SYSTEM: &str = "Give this conversation a title of five wo
 /// The title.
 pub(crate) const TITLE: &str = "Sailings an hour late";
 
-/// The tools that the agent offers.
+/// The tools that the agent offers: its own, and those of an MCP server that this session has no use for.
 pub(crate) fn tools() -> Value {
-    let tool = |name: &str, description: &str, argument: &str| {
-        let properties = json!({argument: {"type": "string"}});
-        let parameters = json!({"type": "object", "properties": properties, "required": [argument]});
+    let tool = |name: &str, description: &str, arguments: &[(&str, &str)]| {
+        let properties: serde_json::Map<String, Value> = arguments
+            .iter()
+            .map(|(name, what)| {
+                ((*name).to_owned(), json!({"type": "string", "description": what}))
+            })
+            .collect();
+        let required: Vec<&str> = arguments.iter().map(|(name, _)| *name).collect();
+        let parameters = json!({"type": "object", "properties": properties, "required": required});
         json!({"type": "function", "function": {"name": name, "description": description, "parameters": parameters}})
     };
-    json!([
-        tool("read_file", "Reads a file of the project, with the numbers of its lines.", "path"),
-        tool("run_tests", "Runs the tests whose names contain a text.", "filter"),
-        tool("grep", "Finds the lines that contain a text.", "text"),
-        tool("edit_file", "Replaces lines of a file by a unified diff.", "diff"),
-        tool("draw_chart", "Draws the sailings of a day as a chart.", "day"),
-    ])
+    let mut tools = vec![
+        tool(
+            "read_file",
+            "Reads a file of the project, with the numbers of its lines.",
+            &[("path", "The file")],
+        ),
+        tool("run_tests", "Runs the tests whose names contain a text.", &[("filter", "The text")]),
+        tool("grep", "Finds the lines that contain a text.", &[("text", "The text")]),
+        tool("edit_file", "Replaces lines of a file.", &[("diff", "A unified diff")]),
+    ];
+    for (name, description) in UNUSED_TOOLS {
+        let place = (
+            "station",
+            "The number of the station, as the list of stations has it, or the name of the harbour",
+        );
+        let time = (
+            "time",
+            "A moment in local time, as 2026-10-25T02:30, or a range of two moments with a slash between them",
+        );
+        let unit = (
+            "unit",
+            "What heights are measured in: metres above chart datum, or feet; metres if it is not said",
+        );
+        tools.push(tool(&format!("mcp__tides__{name}"), description, &[place, time, unit]));
+    }
+    Value::Array(tools)
 }
+
+const UNUSED_TOOLS: [(&str, &str); 6] = [
+    (
+        "height",
+        "Gives the height of the tide at a station at a moment, with the state of rising or falling water.",
+    ),
+    (
+        "next_high",
+        "Gives the time and the height of the next high water at a station after a moment.",
+    ),
+    (
+        "next_low",
+        "Gives the time and the height of the next low water at a station after a moment.",
+    ),
+    ("curve", "Gives the heights of the tide at a station every ten minutes between two moments."),
+    ("warnings", "Lists the warnings of storm surges that are in force for a station at a moment."),
+    (
+        "stations",
+        "Lists the stations around a harbour with their numbers, distances and the years they measure.",
+    ),
+];
 
 /// What a tool answers with.
 enum Answer {
@@ -73,8 +119,14 @@ const ROUNDS: &[RoundScript] = &[
             ("Do the tests see it?", Tests("sailing", 2)),
             ("Who uses the offset?", Grep("utc_offset", 24)),
             ("The zone is read here.", File("src/zone.rs", 120)),
-            ("The board renders what it gets; I check that it does not shift again.", File("src/board.rs", 140)),
-            ("The offset is read once at the start and kept: `Clock::new` stores it. I ask for it at each departure instead.", Edit("src/clock.rs", "        self.offset", "        self.zone.offset_at(instant)")),
+            (
+                "The board renders what it gets; I check that it does not shift again.",
+                File("src/board.rs", 140),
+            ),
+            (
+                "The offset is read once at the start and kept: `Clock::new` stores it. I ask for it at each departure instead.",
+                Edit("src/clock.rs", "        self.offset", "        self.zone.offset_at(instant)"),
+            ),
             ("Now the tests.", Tests("sailing", 0)),
         ],
         "Found it: `Clock` kept the offset that held when the program was started, so after the change of clocks all was an hour off. `Clock::local` now asks the zone for each departure. The public API of `Timetable` is as it was; 41 tests pass.",
@@ -85,10 +137,23 @@ const ROUNDS: &[RoundScript] = &[
             ("I search for the rule.", Grep("berth", 30)),
             ("The rules of berths are here.", File("src/berth.rs", 150)),
             ("And their tests here.", File("tests/berths.rs", 160)),
-            ("No test is in that night. I write one.", Edit("tests/berths.rs", "// The end of the season.", "#[test] fn berth_4_closes_at_21_40_when_clocks_go_back()")),
+            (
+                "No test is in that night. I write one.",
+                Edit(
+                    "tests/berths.rs",
+                    "// The end of the season.",
+                    "#[test] fn berth_4_closes_at_21_40_when_clocks_go_back()",
+                ),
+            ),
             ("Does it pass?", Tests("berth", 1)),
-            ("It fails: the closing time is compared in UTC. I read how it is compared.", File("src/hours.rs", 125)),
-            ("The comparison must be in local time.", Edit("src/hours.rs", "closing.to_utc() <= now", "closing <= now.local(&zone)")),
+            (
+                "It fails: the closing time is compared in UTC. I read how it is compared.",
+                File("src/hours.rs", 125),
+            ),
+            (
+                "The comparison must be in local time.",
+                Edit("src/hours.rs", "closing.to_utc() <= now", "closing <= now.local(&zone)"),
+            ),
             ("Again.", Tests("berth", 0)),
             ("And everything.", Tests("", 0)),
         ],
@@ -102,10 +167,20 @@ const ROUNDS: &[RoundScript] = &[
             ("Who sets its lifetime?", Grep("TTL", 18)),
             ("The settings.", File("src/settings.rs", 120)),
             ("The feed's own tests.", File("tests/feed.rs", 150)),
-            ("A cancellation is kept like any entry: for 600 seconds. It must take effect at once.", Edit("src/cache.rs", "self.entries.insert(key, entry)", "if entry.is_cancelled() { self.entries.remove(&key) }")),
+            (
+                "A cancellation is kept like any entry: for 600 seconds. It must take effect at once.",
+                Edit(
+                    "src/cache.rs",
+                    "self.entries.insert(key, entry)",
+                    "if entry.is_cancelled() { self.entries.remove(&key) }",
+                ),
+            ),
             ("The tests.", Tests("feed", 1)),
             ("One test counted on the delay; I read it.", File("tests/feed.rs", 150)),
-            ("It should expect the cancellation at once.", Edit("tests/feed.rs", "assert_shown_for(600)", "assert_gone_at_once()")),
+            (
+                "It should expect the cancellation at once.",
+                Edit("tests/feed.rs", "assert_shown_for(600)", "assert_gone_at_once()"),
+            ),
             ("Again.", Tests("feed", 0)),
         ],
         "The cache kept a cancelled sailing for its lifetime of 600 seconds. Cancellations now remove the entry at once. One test had counted on the delay, and is changed.",
@@ -120,7 +195,10 @@ const ROUNDS: &[RoundScript] = &[
             ("The clock again, with my change in mind.", File("src/clock.rs", 110)),
             ("The season's calendar.", File("src/season.rs", 155)),
             ("Its tests.", File("tests/season.rs", 145)),
-            ("The season ends at midnight UTC instead of local midnight. One line.", Edit("src/season.rs", "end.midnight_utc()", "end.midnight_in(&zone)")),
+            (
+                "The season ends at midnight UTC instead of local midnight. One line.",
+                Edit("src/season.rs", "end.midnight_utc()", "end.midnight_in(&zone)"),
+            ),
             ("The tests of the season.", Tests("season", 0)),
             ("And everything.", Tests("", 0)),
         ],
@@ -130,7 +208,14 @@ const ROUNDS: &[RoundScript] = &[
         "Write the note for the release, with the ticket's number and the rule about berth 4. What did you leave open?",
         &[
             ("I read the file of changes.", File("CHANGELOG.md", 90)),
-            ("The note.", Edit("CHANGELOG.md", "## Unreleased", "- Sailings, closing times and the season's end follow local time (HARBOUR-2231); berth 4 closes at 21:40 on Sundays")),
+            (
+                "The note.",
+                Edit(
+                    "CHANGELOG.md",
+                    "## Unreleased",
+                    "- Sailings, closing times and the season's end follow local time (HARBOUR-2231); berth 4 closes at 21:40 on Sundays",
+                ),
+            ),
             ("A last run of everything.", Tests("", 0)),
         ],
         "The note is in CHANGELOG.md: HARBOUR-2231, local times, berth 4 at 21:40 on Sundays. Open: the printer rounds to five minutes, which nobody asked about. The API of `Timetable` did not change.",
@@ -153,14 +238,20 @@ pub(crate) fn turns() -> Vec<Turn> {
 impl Answer {
     fn call(&self, turn: usize) -> Call {
         let (tool, arguments, result) = match self {
-            Self::File(path, lines) => ("read_file", json!({"path": path}), file(path, *lines)),
+            Self::File(path, lines) => {
+                ("read_file", json!({"path": path}), file(path, *lines * 5 / 2))
+            }
             Self::Tests(filter, failures) => {
                 ("run_tests", json!({"filter": filter}), tests(filter, *failures, turn))
             }
             Self::Grep(text, count) => ("grep", json!({"text": text}), grep(text, *count)),
             Self::Edit(path, old, new) => {
                 let diff = format!("--- {path}\n+++ {path}\n@@\n-{old}\n+{new}\n");
-                ("edit_file", json!({"diff": diff}), format!("changed {path}: 1 line out, 1 line in"))
+                (
+                    "edit_file",
+                    json!({"diff": diff}),
+                    format!("changed {path}: 1 line out, 1 line in"),
+                )
             }
         };
         Call { tool, arguments, result }
@@ -168,7 +259,18 @@ impl Answer {
 }
 
 const NOUNS: [&str; 12] = [
-    "sailing", "berth", "departure", "zone", "offset", "season", "ramp", "tide", "route", "delay", "board", "call",
+    "sailing",
+    "berth",
+    "departure",
+    "zone",
+    "offset",
+    "season",
+    "ramp",
+    "tide",
+    "route",
+    "delay",
+    "board",
+    "call",
 ];
 const VERBS: [&str; 8] = ["find", "merge", "shift", "read", "close", "order", "check", "next"];
 const TYPES: [&str; 6] = ["Instant", "Minutes", "BerthId", "Route", "Departure", "Zone"];
@@ -184,7 +286,8 @@ impl Numbers {
     }
 
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % end
     }
 
@@ -200,24 +303,37 @@ fn file(path: &str, lines: usize) -> String {
     while text.len() < lines {
         let (verb, noun, kind) = (numbers.pick(&VERBS), numbers.pick(&NOUNS), numbers.pick(&TYPES));
         let (other, place) = (numbers.pick(&NOUNS), numbers.below(60));
-        text.push(format!("/// Gives the {noun} of a {other}, as the harbour's rule {place} wants it."));
-        text.push(format!("pub fn {verb}_{noun}_{place}(&self, {other}: &{kind}) -> Option<{kind}> {{"));
+        text.push(format!(
+            "/// Gives the {noun} of a {other}, as the harbour's rule {place} wants it."
+        ));
+        text.push(format!(
+            "pub fn {verb}_{noun}_{place}(&self, {other}: &{kind}) -> Option<{kind}> {{"
+        ));
         for _ in 0..2 + numbers.below(4) {
             let (one, two) = (numbers.pick(&NOUNS), numbers.pick(&VERBS));
-            text.push(format!("    let {one} = self.{two}_{other}({noun}, {})?;", numbers.below(900)));
+            text.push(format!(
+                "    let {one} = self.{two}_{other}({noun}, {})?;",
+                numbers.below(900)
+            ));
         }
-        text.push(format!("    (({noun}.minutes() + {}) < {other}.end).then_some({other})", numbers.below(90)));
+        text.push(format!(
+            "    (({noun}.minutes() + {}) < {other}.end).then_some({other})",
+            numbers.below(90)
+        ));
         text.push("}".to_owned());
         text.push(String::new());
     }
-    let numbered = text.iter().take(lines).zip(1..).map(|(line, number)| format!("{number:>4}  {line}\n"));
+    let numbered =
+        text.iter().take(lines).zip(1..).map(|(line, number)| format!("{number:>4}  {line}\n"));
     numbered.collect()
 }
 
 fn tests(filter: &str, failures: usize, turn: usize) -> String {
     let mut numbers = Numbers::of(filter);
     let count = if filter.is_empty() { 58 } else { 22 };
-    let mut text = format!("   Compiling quayside v0.9.{turn} (/home/demo/quayside)\n\nrunning {count} tests\n");
+    let mut text = format!(
+        "   Compiling quayside v0.9.{turn} (/home/demo/quayside)\n\nrunning {count} tests\n"
+    );
     for at in 0..count {
         let (verb, noun) = (numbers.pick(&VERBS), numbers.pick(&NOUNS));
         let end = if at < failures { "FAILED" } else { "ok" };
@@ -231,7 +347,9 @@ fn tests(filter: &str, failures: usize, turn: usize) -> String {
         ));
     }
     let (result, passed) = (if failures == 0 { "ok" } else { "FAILED" }, count - failures);
-    text.push_str(&format!("\ntest result: {result}. {passed} passed; {failures} failed; 0 ignored\n"));
+    text.push_str(&format!(
+        "\ntest result: {result}. {passed} passed; {failures} failed; 0 ignored\n"
+    ));
     text
 }
 
@@ -239,7 +357,11 @@ fn grep(text: &str, count: usize) -> String {
     let mut numbers = Numbers::of(text);
     let line = |_| {
         let (file, verb, noun) = (numbers.pick(&NOUNS), numbers.pick(&VERBS), numbers.pick(&NOUNS));
-        format!("src/{file}.rs:{}: let {noun} = {text}.{verb}_{noun}({});\n", numbers.below(300), numbers.below(90))
+        format!(
+            "src/{file}.rs:{}: let {noun} = {text}.{verb}_{noun}({});\n",
+            numbers.below(300),
+            numbers.below(90)
+        )
     };
     (0..count).map(line).collect()
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use longhand::app::{
-    App, AppError, ContextMap, ListRequest, ListedSession, RequestLine, UsageBy, UsageRequest, UsageRow,
+    App, AppError, ContextMap, ListRequest, ListedSession, RequestLine, UsageBy, UsageRequest,
+    UsageRow,
 };
 use longhand_dialect::Usage;
 use longhand_model::Prices;
@@ -109,7 +110,8 @@ impl Asked {
         self.snapshot.is_there = true;
         let known = |id: &&String| self.snapshot.sessions.iter().any(|session| &session.id == *id);
         let chosen = self.chosen.as_ref().filter(known).cloned();
-        let id = chosen.or_else(|| self.snapshot.sessions.first().map(|session| session.id.clone()));
+        let id =
+            chosen.or_else(|| self.snapshot.sessions.first().map(|session| session.id.clone()));
         self.snapshot.session = id.map(|id| self.session(id)).transpose()?;
         Ok(self.snapshot.clone())
     }

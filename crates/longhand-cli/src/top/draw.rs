@@ -22,7 +22,8 @@ const NAME_CHARS: usize = 300;
 
 pub(super) fn screen(frame: &mut Frame, top: &Top) {
     let [head, body, foot] =
-        Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
+        Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
+            .areas(frame.area());
     frame.render_widget(Paragraph::new(summary(top, head.width)), head);
     frame.render_widget(Paragraph::new(footer(top, foot.width)), foot);
     let Some(session) = &top.snapshot.session else {
@@ -37,15 +38,19 @@ pub(super) fn screen(frame: &mut Frame, top: &Top) {
     };
     let [list, session_area] = match (top.is_alone, body.width >= WIDE) {
         (true, _) => [Rect::ZERO, body],
-        (_, true) => Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(body),
+        (_, true) => {
+            Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(body)
+        }
         _ => Layout::vertical([Constraint::Percentage(40), Constraint::Percentage(60)]).areas(body),
     };
     if !top.is_alone {
         sessions(frame, list, top);
     }
-    let [map, requests] =
-        Layout::vertical([Constraint::Length(MAP_ROWS.min(session_area.height)), Constraint::Min(0)])
-            .areas(session_area);
+    let [map, requests] = Layout::vertical([
+        Constraint::Length(MAP_ROWS.min(session_area.height)),
+        Constraint::Min(0),
+    ])
+    .areas(session_area);
     window(frame, map, top, session);
     request_list(frame, requests, session);
 }
@@ -78,11 +83,18 @@ fn saved(total: &UsageRow, columns: u16) -> Vec<Span<'static>> {
     let all = total.sent + total.saved;
     let mut spans = vec![
         Span::raw("  not sent "),
-        Span::styled(short_number(total.saved), Style::new().fg(Color::Green).add_modifier(Modifier::BOLD)),
+        Span::styled(
+            short_number(total.saved),
+            Style::new().fg(Color::Green).add_modifier(Modifier::BOLD),
+        ),
         Span::raw(format!(" ({})", percent(total.saved, all))),
     ];
     if columns >= 80 {
-        let cached = if total.cached_reported { percent(total.cached, total.sent) } else { "not reported".to_owned() };
+        let cached = if total.cached_reported {
+            percent(total.cached, total.sent)
+        } else {
+            "not reported".to_owned()
+        };
         spans.push(Span::raw(format!("  of {}  cached {cached}", short_number(all))));
         spans.push(Span::raw(format!("  cost ${:.2}", total.cost)));
     }
@@ -91,7 +103,10 @@ fn saved(total: &UsageRow, columns: u16) -> Vec<Span<'static>> {
         spans.push(Span::raw(format!("  {} requests", short_number(total.requests))));
     }
     if total.fail_opens > 0 {
-        spans.push(Span::styled(format!("  {} fail-opens", total.fail_opens), Style::new().fg(Color::Yellow)));
+        spans.push(Span::styled(
+            format!("  {} fail-opens", total.fail_opens),
+            Style::new().fg(Color::Yellow),
+        ));
     }
     spans
 }
@@ -100,12 +115,19 @@ fn footer(top: &Top, columns: u16) -> Line<'static> {
     if let Some(trouble) = &top.trouble {
         return Line::styled(harmless_line(trouble), Style::new().fg(Color::Red));
     }
-    let keys = if columns >= 60 { "↑↓ choose  Enter shows it alone  q ends" } else { "↑↓ choose  Enter  q ends" };
+    let keys = if columns >= 60 {
+        "↑↓ choose  Enter shows it alone  q ends"
+    } else {
+        "↑↓ choose  Enter  q ends"
+    };
     Line::from(dim(keys))
 }
 
 fn framed(title: String) -> Block<'static> {
-    Block::new().borders(Borders::TOP).border_style(Style::new().fg(Color::DarkGray)).title(bold(title))
+    Block::new()
+        .borders(Borders::TOP)
+        .border_style(Style::new().fg(Color::DarkGray))
+        .title(bold(title))
 }
 
 fn sessions(frame: &mut Frame, area: Rect, top: &Top) {
@@ -117,7 +139,8 @@ fn sessions(frame: &mut Frame, area: Rect, top: &Top) {
         widths.extend([Constraint::Length(7), Constraint::Length(14)]);
         names.extend(["rounds", "agent"]);
     }
-    let heading = Row::new(names.into_iter().map(Cell::new)).style(Style::new().fg(Color::DarkGray));
+    let heading =
+        Row::new(names.into_iter().map(Cell::new)).style(Style::new().fg(Color::DarkGray));
     let table = Table::new(rows, widths)
         .header(heading)
         .block(framed(" Sessions ".to_owned()))
@@ -131,7 +154,8 @@ fn session_row(session: &ListedSession, is_wide: bool) -> Row<'static> {
     let mut cells = vec![
         Cell::new(name(session)),
         Cell::new(Line::from(number(session.tokens)).right_aligned()),
-        Cell::new(Line::from(number(session.saved)).right_aligned()).style(Style::new().fg(Color::Green)),
+        Cell::new(Line::from(number(session.saved)).right_aligned())
+            .style(Style::new().fg(Color::Green)),
     ];
     if is_wide {
         cells.push(Cell::new(Line::from(short_number(session.rounds)).right_aligned()));
@@ -164,7 +188,12 @@ fn window(frame: &mut Frame, area: Rect, top: &Top, session: &ChosenSession) {
     let listed = top.snapshot.sessions.iter().find(|listed| listed.id == session.id);
     let title = listed.map(name).unwrap_or_default();
     let size = if map.budget > 0 {
-        format!("{} of {} tokens, {} free", short_number(map.tokens), short_number(map.budget), short_number(map.free))
+        format!(
+            "{} of {} tokens, {} free",
+            short_number(map.tokens),
+            short_number(map.budget),
+            short_number(map.free)
+        )
     } else {
         format!("{} tokens", short_number(map.tokens))
     };
@@ -173,7 +202,10 @@ fn window(frame: &mut Frame, area: Rect, top: &Top, session: &ChosenSession) {
     if let Some(newest) = session.requests.first().filter(|newest| newest.before > newest.window) {
         let left_out = newest.before - newest.window;
         let of = percent(left_out, newest.before);
-        lines.push(Line::from(format!("left out of the newest request: {} ({of})", short_number(left_out))));
+        lines.push(Line::from(format!(
+            "left out of the newest request: {} ({of})",
+            short_number(left_out)
+        )));
     }
     let text = Paragraph::new(lines).wrap(Wrap { trim: true }).block(framed(format!(" {title} ")));
     frame.render_widget(text, area);
@@ -203,7 +235,11 @@ fn legend(map: &ContextMap) -> Line<'static> {
         let (colour, letter) = look(part.kind);
         spans.push(Span::styled(letter.to_string(), Style::new().fg(Color::Black).bg(colour)));
         let name = harmless_line(&part.name);
-        spans.push(Span::raw(format!(" {name} {} {}  ", short_number(part.tokens), percent(part.tokens, all))));
+        spans.push(Span::raw(format!(
+            " {name} {} {}  ",
+            short_number(part.tokens),
+            percent(part.tokens, all)
+        )));
     }
     Line::from(spans)
 }
@@ -211,7 +247,12 @@ fn legend(map: &ContextMap) -> Line<'static> {
 fn request_list(frame: &mut Frame, area: Rect, session: &ChosenSession) {
     let is_wide = area.width >= 70;
     let rows = session.requests.iter().map(|request| request_row(request, is_wide));
-    let mut widths = vec![Constraint::Length(6), Constraint::Length(7), Constraint::Length(8), Constraint::Length(7)];
+    let mut widths = vec![
+        Constraint::Length(6),
+        Constraint::Length(7),
+        Constraint::Length(8),
+        Constraint::Length(7),
+    ];
     let mut names = vec!["request", "sent", "left out", "cached"];
     if is_wide {
         widths.extend([Constraint::Length(8), Constraint::Length(9)]);
@@ -219,8 +260,12 @@ fn request_list(frame: &mut Frame, area: Rect, session: &ChosenSession) {
     }
     widths.push(Constraint::Min(8));
     names.push("");
-    let heading = Row::new(names.into_iter().map(Cell::new)).style(Style::new().fg(Color::DarkGray));
-    frame.render_widget(Table::new(rows, widths).header(heading).block(framed(" Requests ".to_owned())), area);
+    let heading =
+        Row::new(names.into_iter().map(Cell::new)).style(Style::new().fg(Color::DarkGray));
+    frame.render_widget(
+        Table::new(rows, widths).header(heading).block(framed(" Requests ".to_owned())),
+        area,
+    );
 }
 
 fn request_row(request: &RequestLine, is_wide: bool) -> Row<'static> {
@@ -229,11 +274,15 @@ fn request_row(request: &RequestLine, is_wide: bool) -> Row<'static> {
     let mut cells = vec![
         right(request.number.to_string()),
         right(short_number(request.window)),
-        right(if left_out == 0 { "–".to_owned() } else { short_number(left_out) }).style(Style::new().fg(Color::Green)),
-        right(request.cached.map_or_else(|| "?".to_owned(), |cached| percent(cached, request.sent))),
+        right(if left_out == 0 { "–".to_owned() } else { short_number(left_out) })
+            .style(Style::new().fg(Color::Green)),
+        right(
+            request.cached.map_or_else(|| "?".to_owned(), |cached| percent(cached, request.sent)),
+        ),
     ];
     if is_wide {
-        cells.push(right(request.cost.map_or_else(|| "?".to_owned(), |cost| format!("${cost:.4}"))));
+        cells
+            .push(right(request.cost.map_or_else(|| "?".to_owned(), |cost| format!("${cost:.4}"))));
         let at = longhand::time::format(request.at.0);
         cells.push(Cell::new(at.get(11..19).unwrap_or_default().to_owned()));
     }
