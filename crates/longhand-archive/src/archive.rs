@@ -391,7 +391,7 @@ impl<S: Storage + ?Sized> Archive for S {
 
 /// Questions of [`Archive`] for those who must not wait.
 pub mod ask {
-    pub use super::history::{RoundEntries, find_path, path, round};
+    pub use super::history::{PathNumbers, RoundEntries, find_path, path, round};
     pub use super::near::{NearEntries, near};
     pub use super::ranked::{Accepts, ranked};
     pub use super::search::{reference, search};

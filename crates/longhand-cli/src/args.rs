@@ -1,6 +1,7 @@
 //! The command line.
 
 mod archive;
+mod demo;
 mod eval;
 mod files;
 mod mcp;
@@ -22,6 +23,7 @@ use longhand_meter::MeterSpec;
 pub(crate) use self::archive::{
     ArchiveCommand, ArchiveCommandArgs, BackupArgs, CopyArgs, MigrateArgs, PruneArgs,
 };
+pub(crate) use self::demo::{DemoArgs, TopArgs};
 pub(crate) use self::eval::{EvalArgs, EvalCommand, EvalRecallArgs};
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs, RepairArgs};
 pub(crate) use self::mcp::{
@@ -107,6 +109,10 @@ pub(crate) enum Command {
     Mcp(McpArgs),
     /// Show what was sent, cached and saved, and what it cost
     Usage(UsageArgs),
+    /// Watch sessions, windows and savings in the terminal
+    Top(TopArgs),
+    /// Watch a session that is played to you, in the console: offline, in a temporary place
+    Demo(DemoArgs),
     /// Show every setting and path, and test the archive and every model
     Doctor(DoctorArgs),
     /// Trust the longhand.toml of a folder until it changes

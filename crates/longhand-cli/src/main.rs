@@ -8,6 +8,7 @@ mod check;
 mod compact;
 mod config;
 mod count;
+mod demo;
 mod doctor;
 mod eval;
 mod expand;
@@ -34,6 +35,7 @@ mod search;
 mod serve;
 mod session_file;
 mod store;
+mod top;
 mod transfer;
 mod trust;
 mod usage;
@@ -100,6 +102,8 @@ fn main() -> ExitCode {
         Command::Launch(args) => run::launch(&args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Usage(args) => usage::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Trust(args) => trust::run(&args),
         Command::Completions(args) => completions(&args),

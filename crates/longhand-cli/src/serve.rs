@@ -265,7 +265,7 @@ fn explained(error: ServerError) -> anyhow::Error {
 }
 
 /// Waits for Ctrl-C or SIGTERM.
-async fn stop_asked_for() {
+pub(crate) async fn stop_asked_for() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

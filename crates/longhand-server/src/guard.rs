@@ -24,6 +24,8 @@ pub(crate) struct Guards {
     mcp: Guard,
     conversation: Guard,
     pass_through: Guard,
+    /// Of pages alone: the console asks for a login by itself.
+    console: Guard,
 }
 
 /// Who is let in to one kind of path.
@@ -63,6 +65,7 @@ impl Guards {
             status: guard.clone(),
             mcp: Guard { keys: Arc::new(mcp_keys.closed()), ..guard },
             conversation: guard.clone(),
+            console: Guard::of_pages(address),
             pass_through: guard,
         }
     }
@@ -80,11 +83,22 @@ impl Guards {
             Destination::Mcp => &self.mcp,
             Destination::Conversation(_) => &self.conversation,
             Destination::PassThrough => &self.pass_through,
+            Destination::Console => &self.console,
         }
     }
 }
 
 impl Guard {
+    /// Lets in programs and our own pages, whatever key they have.
+    pub(crate) fn of_pages(address: SocketAddr) -> Self {
+        Self { pages: PageRule::new(address), keys: Arc::new(Keys::new(&[])) }
+    }
+
+    /// Whether a request comes from a program, or from a page that is served here.
+    pub(crate) fn allows_page(&self, parts: &Parts) -> bool {
+        self.pages.allows(&parts.uri, &parts.headers)
+    }
+
     /// Checks a request, and takes our keys out of it: they are for nobody else.
     pub(crate) fn check(
         &self,

@@ -11,6 +11,8 @@ use longhand::{Archive, Extractive, Miner, Owner, Redactor, Summariser, Tokens};
 use longhand_core::Policy;
 use longhand_model::Prices;
 
+use crate::console::ConsoleSettings;
+
 /// Where models are offered the tool that brings back what a window left out. It is never added to a session in its
 /// middle, nor where a request forces a tool or forbids others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,6 +122,8 @@ pub struct Settings {
     pub agent: Option<String>,
     /// Takes secrets out of what is archived; what is sent on keeps them.
     pub redactor: Option<Arc<Redactor>>,
+    /// The console; without it there is none.
+    pub console: Option<ConsoleSettings>,
 }
 
 impl Settings {
@@ -169,6 +173,7 @@ impl Settings {
             session: None,
             agent: None,
             redactor: None,
+            console: None,
         }
     }
 

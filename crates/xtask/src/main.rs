@@ -1,6 +1,7 @@
 //! The project's own chores: `cargo xtask help` lists them.
 
 mod agents;
+mod browser;
 mod cache;
 mod check;
 mod clients;
@@ -50,6 +51,11 @@ cargo xtask COMMAND
   test-agents [NAME…]
                    real agents through `longhand run`, with a scripted model, on loopback alone where the
                    machine allows it; exit status 69 if none can be had here
+  test-browser [binary=PATH] [NAME]
+                   the console in headless Chromium: every view, what it can change, hostile text, large archives;
+                   of a new build, or of a binary that is there; exit status 69 if the browser cannot be had here
+  screenshots [binary=PATH]
+                   makes the pictures in docs/pictures anew, of the real thing
   dist [profile=NAME] [target=TRIPLE] [binary=PATH]
                    the packages, into target/packages: binary archive, Debian package, wheel, npm package;
                    of a new build, or of a binary such as target/release/longhand that is there
@@ -135,6 +141,8 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["cluster", seconds, seed] => postgres::cluster(seconds, Some(seed)),
         ["test-clients"] => clients::test(),
         ["test-agents", names @ ..] => agents::test(names),
+        ["test-browser", rest @ ..] => browser::test(rest),
+        ["screenshots", rest @ ..] => browser::pictures(rest),
         ["dist", rest @ ..] => dist::dist(rest),
         ["test-dist"] => dist::test(),
         ["package"] => package(),

@@ -124,6 +124,7 @@ pub(crate) struct UsageArgs {
 pub(crate) enum UsageBy {
     Day,
     Model,
+    Agent,
     Session,
 }
 
@@ -131,6 +132,7 @@ impl From<UsageBy> for longhand::app::UsageBy {
     fn from(by: UsageBy) -> Self {
         match by {
             UsageBy::Day => Self::Day,
+            UsageBy::Agent => Self::Agent,
             UsageBy::Model => Self::Model,
             UsageBy::Session => Self::Session,
         }
