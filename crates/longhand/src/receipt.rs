@@ -70,8 +70,10 @@ impl ReceiptCause {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Budget => "budget",
+            Self::Pause => "pause",
             Self::Reference => "reference",
             Self::Recall => "recall",
+            Self::Compaction => "compaction",
             Self::Unknown => "unknown",
         }
     }
