@@ -134,6 +134,7 @@ pub fn requests(messages: &[Message]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Budget;
 
     fn economy(cached: u64, uncached: u64) -> Economy {
         Economy::of(CachePrices { cached, uncached }, Tokens(100_000), 100)
@@ -167,5 +168,20 @@ mod tests {
         assert!(!economy(9).pays(Tokens(1_000), Tokens(1_000)));
         assert!(economy(1).pays(Tokens(1_000), Tokens(100)));
         assert!(!economy(0).pays(Tokens(1_000), Tokens::ZERO));
+    }
+
+    #[test]
+    fn a_pause_makes_breaks_free() {
+        let pause = |idle_ms| Some(CachePause { life_ms: 300_000, idle_ms });
+        let after = |idle_ms| Economy { requests: 1, pause: pause(idle_ms), ..economy(10, 100) };
+        assert!(!after(299_999).is_cold() && after(300_000).is_cold());
+        assert!(!after(299_999).pays(Tokens(1_000), Tokens(1_000)));
+        assert!(after(300_000).pays(Tokens(1_000), Tokens(1_000)));
+        assert!(!after(300_000).pays(Tokens::ZERO, Tokens::ZERO));
+        // Between the target and the size of the next batch, 60% of the way is near enough.
+        let budget = Budget::of(Tokens(50_000)).with_low_water(20, Tokens::ZERO);
+        let high = |idle_ms| budget.with_economy(after(idle_ms)).high();
+        assert_eq!((budget.goal(), high(0)), (Tokens(10_000), Tokens(36_832)));
+        assert_eq!(high(300_000), Tokens(10_000 + 26_832 * 60 / 100));
     }
 }

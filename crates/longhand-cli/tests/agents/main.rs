@@ -6,6 +6,7 @@
 
 mod agent;
 mod compact;
+mod deferred;
 mod figures;
 mod kit;
 mod mcp;

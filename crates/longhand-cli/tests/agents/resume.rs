@@ -9,13 +9,10 @@ use crate::workspace::Workspace;
 /// A budget that nothing reaches.
 const PLENTY: u64 = 100_000_000;
 
-/// What the session is brought down to.
-const BUDGET: u64 = 30_000;
-
 /// Brings the newest session of an agent down. Returns the name under which it goes on.
-fn compacted(workspace: &Workspace, agent: &str) -> String {
+fn compacted(workspace: &Workspace, agent: &str, budget: u64) -> String {
     let session = format!("{agent}@last");
-    let budget = BUDGET.to_string();
+    let budget = budget.to_string();
     let (is_done, said) =
         workspace.longhand(&["compact", "--resume", &session, "--budget", &budget]);
     assert!(is_done, "{agent}: {said}");
@@ -23,7 +20,8 @@ fn compacted(workspace: &Workspace, agent: &str) -> String {
     command.trim_matches('\'').to_owned()
 }
 
-fn check(name: &'static str) {
+/// Brings a session down to a budget, system prompt and tools included, and goes on in it.
+fn check(name: &'static str, budget: u64) {
     let Some(agent) = PublishedAgent::named(name) else { return };
     let workspace = Workspace::new();
     let model = TaskModel::start(&workspace.project(), None, agent.nature);
@@ -37,8 +35,8 @@ fn check(name: &'static str) {
     };
     run(None, &parts[0].prompt);
     let before = model.seen();
-    assert!(before.most > 2 * BUDGET, "{name}: {}", before.most);
-    let session = compacted(&workspace, name);
+    assert!(before.most > 2 * budget, "{name}: {}", before.most);
+    let session = compacted(&workspace, name, budget);
     let known = model.requests().len();
     run(Some(&session), &parts[1].prompt);
     let seen = model.seen();
@@ -51,7 +49,7 @@ fn check(name: &'static str) {
     println!("{name}: {} tokens before, {tokens} in the resumed request", before.most);
     assert!(tokens < before.most / 2 + 20_000, "{name}: {tokens}");
     // It has gone on in that session, and a second one is made of it.
-    let second = compacted(&workspace, name);
+    let second = compacted(&workspace, name, budget);
     assert_ne!(second, session, "{name}: another session");
     let known = model.requests().len();
     run(Some(&second), "What is the number of the ticket?");
@@ -65,15 +63,15 @@ fn check(name: &'static str) {
 
 #[test]
 fn claude() {
-    check("claude");
+    check("claude", 30_000);
 }
 
 #[test]
 fn codex() {
-    check("codex");
+    check("codex", 20_000);
 }
 
 #[test]
 fn pi() {
-    check("pi");
+    check("pi", 20_000);
 }
