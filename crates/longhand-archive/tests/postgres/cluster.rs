@@ -41,7 +41,7 @@ fn three_nodes_keep_what_was_acknowledged_whatever_happens() {
     let database = server.database();
     let address = server.address(&database, server.pooler_port.unwrap());
     let upstream = Upstream::start();
-    let options = "--require-archive --budget 3000";
+    let options = "--require-archive --budget 2000";
     let mut nodes: Vec<Node> =
         (0..NODES).map(|_| Node::start(&place, &address, upstream.address, options)).collect();
     let addresses: Vec<String> = nodes.iter().map(|node| node.address.clone()).collect();

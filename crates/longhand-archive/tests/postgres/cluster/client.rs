@@ -27,7 +27,7 @@ impl Conversation {
 
     /// The body of a request with the next question.
     pub(crate) fn ask(&mut self, rng: &mut Rng) -> String {
-        let words = filler::words(rng.range(60..180), (self.number * 1_000 + self.turns) as u64);
+        let words = filler::words(rng.range(120..260), (self.number * 1_000 + self.turns) as u64);
         let mark = upstream::asked(self.number, self.turns);
         self.messages.push(json!({"role": "user", "content": format!("{mark} {words}")}));
         json!({"model": "odd", "max_tokens": 100, "messages": self.messages}).to_string()
