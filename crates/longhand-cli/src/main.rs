@@ -8,6 +8,7 @@ mod check;
 mod clean;
 mod compact;
 mod config;
+mod console;
 mod count;
 mod doctor;
 mod eval;
@@ -37,6 +38,7 @@ mod store;
 mod transfer;
 mod trust;
 mod usage;
+mod verbose;
 mod weigh;
 
 use std::process::ExitCode;
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         #[cfg(target_os = "linux")]
         Command::Launch(args) => run::launch(&args),
+        Command::Console(args) => console::run(&args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Usage(args) => usage::run(&args),
         Command::Doctor(args) => doctor::run(&args),

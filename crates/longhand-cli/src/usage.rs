@@ -115,7 +115,11 @@ fn figures(row: &UsageRow) -> [String; 7] {
     [
         short_number(row.requests),
         short_number(row.sent),
-        if row.cached_reported || row.cached > 0 { short_number(row.cached) } else { "?".to_owned() },
+        if row.cached_reported || row.cached > 0 {
+            short_number(row.cached)
+        } else {
+            "?".to_owned()
+        },
         short_number(row.saved),
         cost(row.cost),
         cost(row.cost_without),

@@ -89,7 +89,8 @@ pub use self::list::{ListRequest, ListedSession, SessionPage, SessionSummary, sh
 pub use self::log::{LogLine, LogPage, LoggedEdits, UnreadLine};
 pub use self::lookup::{Access, FoundBy, FoundSession, LAST, check_new_name};
 pub use self::manage::{
-    ArchiveHealth, DamageLine, Pin, PinList, PinReport, RemoveReport, RenameReport, UndoReport, VerifyReport,
+    ArchiveHealth, DamageLine, Pin, PinList, PinReport, RemoveReport, RenameReport, UndoReport,
+    VerifyReport,
 };
 pub use self::messages::{
     FoldRange, MessagePage, MessageRequest, PartState, SeenMessage, SeenPart,
@@ -103,9 +104,7 @@ pub use self::search::{ContextEntry, FoundEntries, FoundEntry, SearchRequest};
 pub use self::timestamp::Timestamp;
 pub use self::usage::{ConversationCost, Cost, UsageBy, UsageReport, UsageRequest, UsageRow};
 pub use self::watch::{Change, ChangeKind, Changes, Watch};
-pub use self::window_page::{
-    RowKind, RowState, WindowBatch, WindowPage, WindowRequest, WindowRow,
-};
+pub use self::window_page::{RowKind, RowState, WindowBatch, WindowPage, WindowRequest, WindowRow};
 
 /// What one can ask of an archive.
 #[derive(Clone)]

@@ -64,9 +64,7 @@ pub(crate) fn content(part: &Part) -> String {
     match part {
         Part::Call(call) => arguments(call),
         Part::Thinking(thinking) => thinking.text.decode().into_owned(),
-        Part::Result(result) => {
-            result.content.iter().map(content).collect::<Vec<_>>().join("\n")
-        }
+        Part::Result(result) => result.content.iter().map(content).collect::<Vec<_>>().join("\n"),
         part => quote::part(part).unwrap_or_default(),
     }
 }

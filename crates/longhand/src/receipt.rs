@@ -1,6 +1,8 @@
 //! What is noted of a batch: why it was made, what it saves, and who wrote the text of its fold.
 
-use longhand_core::{Batch, Edit, EditKind, Path, Plan, Seq, Tally, Tokens, folded_messages, reasons};
+use longhand_core::{
+    Batch, Edit, EditKind, Path, Plan, Seq, Tally, Tokens, folded_messages, reasons,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

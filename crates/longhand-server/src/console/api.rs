@@ -97,7 +97,9 @@ impl Console {
                 set_cookie(&mut response, &self.access.logout(&parts.headers))?;
                 Ok(response)
             }
-            Question::Pin | Question::Undo => self.change(viewer, question, session, query, body).await,
+            Question::Pin | Question::Undo => {
+                self.change(viewer, question, session, query, body).await
+            }
             Question::Events => self.listen(viewer, query),
             Question::Export => export::answer(self, viewer, session, query).await,
             Question::OpenApi => {
@@ -359,15 +361,16 @@ fn check_post(parts: &Parts, question: Question) -> Result<(), Refusal> {
 }
 
 async fn read<T: DeserializeOwned>(body: Incoming) -> Result<T, Refusal> {
-    let bytes: Bytes = match timeout(BODY_TIME_MAX, Limited::new(body, BODY_BYTES_MAX).collect()).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            let message = "the body is too large";
-            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
-        }
-        Ok(Err(_)) => return Err(Refusal::bad("the body could not be read")),
-        Err(_) => return Err(Refusal::bad("the body did not come in time")),
-    };
+    let bytes: Bytes =
+        match timeout(BODY_TIME_MAX, Limited::new(body, BODY_BYTES_MAX).collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+                let message = "the body is too large";
+                return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
+            }
+            Ok(Err(_)) => return Err(Refusal::bad("the body could not be read")),
+            Err(_) => return Err(Refusal::bad("the body did not come in time")),
+        };
     serde_json::from_slice(&bytes).map_err(|error| Refusal::bad(&format!("the body: {error}")))
 }
 

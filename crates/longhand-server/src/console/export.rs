@@ -81,9 +81,11 @@ pub(super) async fn answer(
             let _ = failed.send(Err(error.to_string().into())).await;
         }
     });
-    let pieces = stream::unfold(received, |mut received| async move {
-        Some((received.recv().await?, received))
-    });
+    let pieces =
+        stream::unfold(
+            received,
+            |mut received| async move { Some((received.recv().await?, received)) },
+        );
     let mut response = Response::new(ResponseBody::Stream(pieces.boxed()));
     *response.status_mut() = StatusCode::OK;
     let headers = response.headers_mut();

@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn parameters_are_read_and_nothing_is_guessed() {
-        let mut found = query("q=two+words%21&limit=7&kin=true&since=2026-11-15T19:29:00Z").unwrap();
+        let mut found =
+            query("q=two+words%21&limit=7&kin=true&since=2026-11-15T19:29:00Z").unwrap();
         assert_eq!(found.text("q").as_deref(), Some("two words!"));
         assert_eq!(found.limit(50, 100).unwrap(), 7);
         assert!(found.flag("kin").unwrap() && !found.flag("other").unwrap());

@@ -69,11 +69,7 @@ pub(super) const ROUTES: &[ApiRoute] = &[
     get("/sessions/*/log", Question::Log),
     get("/sessions/*/payoff", Question::Payoff),
     get("/sessions/*/regret", Question::Regret),
-    ApiRoute {
-        path: "/sessions/*/pins",
-        get: Some(Question::Pins),
-        post: Some(Question::Pin),
-    },
+    ApiRoute { path: "/sessions/*/pins", get: Some(Question::Pins), post: Some(Question::Pin) },
     post("/sessions/*/undo", Question::Undo),
     get("/sessions/*/findings", Question::SessionFindings),
     get("/sessions/*/export", Question::Export),
@@ -138,7 +134,10 @@ mod tests {
             let expected = expected.map(|(question, name)| (question, name.to_owned()));
             assert_eq!(asked(&Method::GET, path), expected, "{path}");
         }
-        assert_eq!(asked(&Method::POST, "/sessions/a/pins").map(|asked| asked.0), Some(Question::Pin));
+        assert_eq!(
+            asked(&Method::POST, "/sessions/a/pins").map(|asked| asked.0),
+            Some(Question::Pin)
+        );
         assert_eq!(asked(&Method::DELETE, "/sessions/a/pins"), None);
         assert_eq!(asked(&Method::GET, "/sessions/a/undo"), None);
     }

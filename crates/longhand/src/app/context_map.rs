@@ -122,9 +122,7 @@ fn map_of(seen: &SeenWindow) -> ContextMap {
         let tokens = counter.text(&part.text);
         match &part.kind {
             PromptKind::System => parts.add_kind(MapKind::System, tokens, None),
-            PromptKind::Tool | PromptKind::Setting => {
-                parts.add_kind(MapKind::Tools, tokens, None)
-            }
+            PromptKind::Tool | PromptKind::Setting => parts.add_kind(MapKind::Tools, tokens, None),
             PromptKind::OfServer(server) => parts.add(MapKind::Mcp, server, tokens, None),
         };
     }

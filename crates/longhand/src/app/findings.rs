@@ -221,7 +221,8 @@ fn client_breaks(lines: &[RequestLine]) -> Option<Finding> {
 
 fn thrashing(lines: &[RequestLine]) -> Option<Finding> {
     let turns: Vec<&RequestLine> = lines.iter().filter(|line| !line.aside).take(40).collect();
-    let batches: HashSet<u64> = turns.iter().map(|line| line.batch).filter(|batch| *batch > 0).collect();
+    let batches: HashSet<u64> =
+        turns.iter().map(|line| line.batch).filter(|batch| *batch > 0).collect();
     if turns.len() < REQUESTS_MIN || batches.len() * 4 < turns.len() {
         return None;
     }

@@ -114,11 +114,11 @@ impl App {
 
     fn write_message(&self, html: &mut HtmlWriter, message: &SeenMessage) -> Result<(), AppError> {
         let folded = if message.folded { " folded" } else { "" };
-        html.raw(&format!("<article class=\"{}{folded}\" id=\"e{}\">\n<header>", message.role, message.entry))?;
         html.raw(&format!(
-            "{}, entry {}, round {}, ",
-            message.role, message.entry, message.round
+            "<article class=\"{}{folded}\" id=\"e{}\">\n<header>",
+            message.role, message.entry
         ))?;
+        html.raw(&format!("{}, entry {}, round {}, ", message.role, message.entry, message.round))?;
         html.raw(&crate::time::format(message.at.0))?;
         html.raw(if message.folded { ", folded" } else { "" })?;
         html.raw(if message.pinned { ", pinned" } else { "" })?;

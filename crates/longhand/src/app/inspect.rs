@@ -6,9 +6,7 @@ use longhand_dialect::Dialect;
 use serde::{Deserialize, Serialize};
 
 use super::resume::resume_command;
-use super::{
-    Access, App, AppError, RegretSums, ResumeCommand, SessionSummary, Timestamp, regret,
-};
+use super::{Access, App, AppError, RegretSums, ResumeCommand, SessionSummary, Timestamp, regret};
 use crate::{Session, SessionSettings, SharedMeter, meter_for, preamble, unread};
 
 /// The budget that a window is looked at with.
@@ -233,7 +231,10 @@ impl App {
 }
 
 /// Counts as the model of a request does.
-pub(super) fn meter_of(info: &SessionInfo, request: &RequestRecord) -> Result<SharedMeter, AppError> {
+pub(super) fn meter_of(
+    info: &SessionInfo,
+    request: &RequestRecord,
+) -> Result<SharedMeter, AppError> {
     let dialect = info.dialect.parse().unwrap_or(Dialect::Chat);
     Ok(meter_for(dialect, Some(&request.model))?)
 }

@@ -153,7 +153,10 @@ impl App {
         let found = self.conversations_with(Page { after, limit }, wanted)?;
         // What is left may be empty sessions, and those of conversations that are listed.
         let mut next = found.next;
-        if next.is_some() && wanted.is_none() && self.conversations(Page { after: next, limit: 1 })?.items.is_empty() {
+        if next.is_some()
+            && wanted.is_none()
+            && self.conversations(Page { after: next, limit: 1 })?.items.is_empty()
+        {
             next = None;
         }
         let one = |found| self.conversation(found, request.all);
@@ -174,7 +177,8 @@ impl App {
     /// Whether a session has all of these words, in small letters, where lists show it.
     fn has_words(&self, info: &SessionInfo, words: &[&str]) -> bool {
         let usage = &info.usage;
-        let fields = [&info.name, &usage.agent, &usage.model, &info.origin.project, &info.origin.agent];
+        let fields =
+            [&info.name, &usage.agent, &usage.model, &info.origin.project, &info.origin.agent];
         let fields = fields.map(|field| field.to_lowercase()).join("\n");
         let left: Vec<&&str> = words.iter().filter(|word| !fields.contains(**word)).collect();
         if left.is_empty() {

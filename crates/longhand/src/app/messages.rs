@@ -184,8 +184,9 @@ impl App {
         let records = wait(self.archive.bodies(info.id, path.between(places.start, places.end)))?;
         let entries: Vec<Entry> = records.into_iter().map(|record| record.entry).collect();
         let tools = self.tools_before(&info, &entries)?;
-        let one = |entry: &Entry| {
-            SeenMessage { position: newest.place(entry.seq.0), ..message(&info, entry, &live, &tools) }
+        let one = |entry: &Entry| SeenMessage {
+            position: newest.place(entry.seq.0),
+            ..message(&info, entry, &live, &tools)
         };
         Ok(MessagePage {
             items: entries.iter().map(one).collect(),
@@ -201,9 +202,10 @@ impl App {
         let numbers = ledger.state.live(ledger.state.tree().newest());
         let numbers: Vec<(u64, bool)> = numbers.into_iter().map(|number| (number, true)).collect();
         let batches: Vec<LoggedBatch> = self.batches_numbered(info, &numbers)?;
-        let fold = batches.iter().rev().find_map(|logged| {
-            logged.batch.fold().map(|fold| (logged.number, fold.clone()))
-        });
+        let fold = batches
+            .iter()
+            .rev()
+            .find_map(|logged| logged.batch.fold().map(|fold| (logged.number, fold.clone())));
         let mut shown = HashMap::new();
         for edit in batches.iter().flat_map(|logged| &logged.batch.edits) {
             if let Some(place) = edit.kind().place() {

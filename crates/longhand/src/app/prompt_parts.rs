@@ -33,9 +33,7 @@ pub(super) fn prompt_parts(written: &str) -> Vec<PromptPart> {
 fn parts_of(piece: &str) -> Vec<PromptPart> {
     let system = |text: String| PromptPart { kind: PromptKind::System, name: None, text };
     match serde_json::from_str(piece) {
-        Ok(Value::Array(items)) if items.iter().any(is_tool) => {
-            items.iter().map(tool).collect()
-        }
+        Ok(Value::Array(items)) if items.iter().any(is_tool) => items.iter().map(tool).collect(),
         Ok(Value::Array(blocks)) => vec![system(texts(&Value::Array(blocks)))],
         Ok(Value::String(text)) => vec![system(text)],
         Ok(Value::Object(fields)) => match fields.get("content") {

@@ -112,7 +112,8 @@ impl App {
         let lines = records.iter().enumerate().zip(numbers).take(limit);
         Ok(lines
             .map(|((at, record), number)| {
-                let before = records[at + 1..].iter().find(|before| is_of_conversation(before, record));
+                let before =
+                    records[at + 1..].iter().find(|before| is_of_conversation(before, record));
                 RequestLine::of(number, record, before, reports)
             })
             .collect())

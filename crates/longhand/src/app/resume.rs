@@ -72,12 +72,24 @@ mod tests {
     fn each_agent_has_its_command() {
         let id = "0199aaaa-1111-7222-8333-444455556666";
         for (dialect, file, project, expected) in [
-            ("claude-code", format!("/h/.claude/projects/x/{id}.jsonl"), "/src/my project",
-             Some(format!("cd '/src/my project' && claude --resume {id}"))),
-            ("codex", format!("/h/.codex/sessions/rollout-x-{id}.jsonl"), "",
-             Some(format!("codex resume {id}"))),
-            ("pi", "/h/it's.jsonl".to_owned(), "/src",
-             Some(r"cd /src && pi --session '/h/it'\''s.jsonl'".to_owned())),
+            (
+                "claude-code",
+                format!("/h/.claude/projects/x/{id}.jsonl"),
+                "/src/my project",
+                Some(format!("cd '/src/my project' && claude --resume {id}")),
+            ),
+            (
+                "codex",
+                format!("/h/.codex/sessions/rollout-x-{id}.jsonl"),
+                "",
+                Some(format!("codex resume {id}")),
+            ),
+            (
+                "pi",
+                "/h/it's.jsonl".to_owned(),
+                "/src",
+                Some(r"cd /src && pi --session '/h/it'\''s.jsonl'".to_owned()),
+            ),
             ("claude-code", "/h/no-id.jsonl".to_owned(), "/src", None),
             ("chat", String::new(), "/src", None),
         ] {

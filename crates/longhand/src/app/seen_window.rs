@@ -11,8 +11,8 @@ use longhand_core::{
 };
 use longhand_dialect::Dialect;
 
-use super::prompt_parts::{PromptPart, prompt_parts};
 use super::inspect::meter_of;
+use super::prompt_parts::{PromptPart, prompt_parts};
 use super::{App, AppError};
 use crate::{Receipt, SharedMeter, meter_for, recall};
 
@@ -131,10 +131,9 @@ impl App {
         let page = Page::below(number.saturating_add(1), 1);
         let found = self.archive.requests(info.id, page)?.items.into_iter().next();
         let count = self.request_count(info)?;
-        found.filter(|_| (1..=count).contains(&number)).ok_or_else(|| AppError::NoSuchRequest {
-            session: info.name.clone(),
-            requests: count,
-        })
+        found
+            .filter(|_| (1..=count).contains(&number))
+            .ok_or_else(|| AppError::NoSuchRequest { session: info.name.clone(), requests: count })
     }
 
     /// How many lines the request log of a session has.

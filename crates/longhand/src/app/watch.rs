@@ -96,11 +96,8 @@ impl App {
         let mut known = HashMap::new();
         for info in &sessions {
             let usage = &info.usage.sums;
-            let mark = Mark {
-                entries: info.entries,
-                batches: info.batches,
-                requests: usage.requests,
-            };
+            let mark =
+                Mark { entries: info.entries, batches: info.batches, requests: usage.requests };
             known.insert(info.id, mark);
             let before = watch.known.get(&info.id).copied();
             if is_first || before == Some(mark) {

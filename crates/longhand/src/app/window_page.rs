@@ -181,11 +181,7 @@ enum RowSource {
 
 impl App {
     /// The window of a request, or the window as it is now, line by line.
-    pub fn window_page(
-        &self,
-        name: &str,
-        request: &WindowRequest,
-    ) -> Result<WindowPage, AppError> {
+    pub fn window_page(&self, name: &str, request: &WindowRequest) -> Result<WindowPage, AppError> {
         let (info, _) = self.look_up(name, Access::Read)?;
         let seen = self.seen_window(&info, request.request)?;
         let mut counter = Counter::new(&seen);
@@ -531,9 +527,8 @@ mod tests {
 
     #[test]
     fn pages_lie_within_the_rows() {
-        let page = |from, limit| {
-            page_of(10, &WindowRequest { from, limit, ..WindowRequest::default() })
-        };
+        let page =
+            |from, limit| page_of(10, &WindowRequest { from, limit, ..WindowRequest::default() });
         assert_eq!(page(0, None), 0..10);
         assert_eq!(page(4, Some(3)), 4..7);
         assert_eq!(page(8, Some(3)), 8..10);
