@@ -7,6 +7,7 @@ mod chat;
 mod check;
 mod compact;
 mod config;
+mod console;
 mod count;
 mod demo;
 mod doctor;
@@ -39,6 +40,7 @@ mod top;
 mod transfer;
 mod trust;
 mod usage;
+mod verbose;
 mod weigh;
 
 use std::process::ExitCode;
@@ -100,6 +102,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         #[cfg(target_os = "linux")]
         Command::Launch(args) => run::launch(&args),
+        Command::Console(args) => console::run(&args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Usage(args) => usage::run(&args),
         Command::Top(args) => top::run(&args),

@@ -5,6 +5,7 @@ mod browser;
 mod cache;
 mod check;
 mod clients;
+mod console;
 mod data;
 mod deny;
 mod dist;
@@ -48,6 +49,8 @@ cargo xtask COMMAND
   bench-postgres   records per second with 16 and 64 writers beside pgbench, and what a record costs in a long session
   test-clients     the providers' clients for Python and Node through the proxy, with a script and with
                    that model; exit status 69 if they cannot be had here
+  test-console     schemathesis against the API of a console with a filled archive; exit status 69 if it cannot be
+                   had here
   test-agents [NAME…]
                    real agents through `longhand run`, with a scripted model, on loopback alone where the
                    machine allows it; exit status 69 if none can be had here
@@ -140,6 +143,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["cluster", seconds] => postgres::cluster(seconds, None),
         ["cluster", seconds, seed] => postgres::cluster(seconds, Some(seed)),
         ["test-clients"] => clients::test(),
+        ["test-console"] => console::test(),
         ["test-agents", names @ ..] => agents::test(names),
         ["test-browser", rest @ ..] => browser::test(rest),
         ["screenshots", rest @ ..] => browser::pictures(rest),
@@ -152,8 +156,8 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["example"] => example::write(),
         [
             "check" | "lint" | "tidy" | "deny" | "laws" | "fuzz" | "torture" | "model"
-            | "test-model" | "test-postgres" | "test-clients" | "test-dist" | "package" | "tour"
-            | "example" | "cluster" | "bench-postgres" | "help",
+            | "test-model" | "test-postgres" | "test-clients" | "test-console" | "test-dist"
+            | "package" | "tour" | "example" | "cluster" | "bench-postgres" | "help",
             ..,
         ] => Err(Failure::usage(format!("`{}` does not take these arguments", words[0]))),
         [unknown, ..] => Err(Failure::usage(format!("`{unknown}` is not a command"))),
