@@ -41,7 +41,8 @@ pub(crate) fn test(arguments: &[&str]) -> Result<(), Failure> {
     maker.make(&many, &["sessions", "0", &SESSIONS.to_string()])?;
     maker.make(&long, &["rounds", &ROUNDS.to_string()])?;
     let mut command = browser.node(TESTS);
-    command.args(filter).env("LONGHAND_MANY", &many).env("LONGHAND_LONG", &long);
+    command.args(filter).env("LONGHAND_FOLDER", &folder);
+    command.env("LONGHAND_MANY", &many).env("LONGHAND_LONG", &long);
     let done = status(command, "the tests of the console");
     let _ = fs::remove_dir_all(&folder);
     done

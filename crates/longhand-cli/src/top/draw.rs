@@ -64,7 +64,8 @@ fn dim(text: impl Into<String>) -> Span<'static> {
 }
 
 fn percent(part: u64, all: u64) -> String {
-    if all == 0 { "–".to_owned() } else { format!("{}%", part.saturating_mul(100) / all) }
+    let percent = part.saturating_mul(100).checked_div(all);
+    percent.map_or_else(|| "–".to_owned(), |percent| format!("{percent}%"))
 }
 
 fn summary(top: &Top, columns: u16) -> Line<'static> {

@@ -43,5 +43,7 @@ mod sessions;
 mod story;
 #[cfg(unix)]
 mod surroundings;
+#[cfg(unix)]
+mod top;
 mod transfer;
 mod windows;

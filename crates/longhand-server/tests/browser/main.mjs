@@ -1,5 +1,7 @@
 // The console in a real browser: `cargo xtask test-browser` runs this with the programs that it needs.
 
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { launch, open, Program, runAll } from "./kit.mjs";
 import "./views.mjs";
 import "./writes.mjs";
@@ -21,7 +23,36 @@ class World {
     return this;
   }
 
-  /** Starts a console on a large archive. */
+  /** A session whose old results are stubs: the example, sent through a proxy that elides. */
+  async elided() {
+    this.elidedWorld ??= this.makeElided();
+    return this.elidedWorld;
+  }
+
+  async makeElided() {
+    const message = { role: "assistant", content: "Done." };
+    const answer = { id: "a", object: "chat.completion", created: 0, model: "gpt-5-mini", choices: [{ index: 0, message, finish_reason: "stop" }], usage: { prompt_tokens: 100, completion_tokens: 2, total_tokens: 102 } };
+    const model = createServer((request, response) => {
+      request.resume().on("end", () => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer)));
+    });
+    await new Promise((resolve) => model.listen(0, "127.0.0.1", resolve));
+    const archive = `${process.env.LONGHAND_FOLDER}/elided.db`;
+    const upstream = `http://127.0.0.1:${model.address().port}`;
+    const proxy = new Program(["serve", "--listen", "127.0.0.1:0", "--upstream", upstream, "--budget", "12000", "--policy", "elide", "--archive", archive]);
+    const [, origin] = await proxy.printed(/^listening (http\S+)/m);
+    const example = JSON.parse(readFileSync(new URL("../../../../examples/long-session.json", import.meta.url), "utf8"));
+    const ends = example.messages.flatMap((one, at) => (one.role === "user" ? [at + 1] : []));
+    for (const end of ends) await this.send(example.messages.slice(0, end), { origin, tools: example.tools });
+    await proxy.stop();
+    model.close();
+    const { link } = await this.large(archive);
+    const context = await this.login(link);
+    const place = new URL(link).origin;
+    const listed = await (await context.request.get(`${place}/longhand/api/v1/sessions`)).json();
+    return { origin: place, context, id: listed.items[0].id };
+  }
+
+  /** Starts a console on another archive. */
   async large(archive) {
     const program = new Program(["console", "--no-open", "--port", "0", "--archive", archive]);
     const [, link] = await program.printed(/^console (http\S+)/m);
@@ -64,11 +95,11 @@ class World {
   }
 
   /** Sends a conversation through the proxy, as an agent does. */
-  async send(messages) {
-    const answer = await fetch(`${this.demoOrigin}/v1/chat/completions`, {
+  async send(messages, { origin = this.demoOrigin, tools } = {}) {
+    const answer = await fetch(`${origin}/v1/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ model: "gpt-5-mini", messages }),
+      body: JSON.stringify({ model: "gpt-5-mini", messages, tools }),
     });
     if (!answer.ok) throw new Error(`the proxy answered ${answer.status}`);
   }

@@ -88,30 +88,38 @@ test("conversation: a folded message opens in place to its original", async (wor
 });
 
 test("conversation: a stub opens in place to its original", async (world) => {
-  const rows = await world.api(`sessions/${world.session.id}/window?changed=true&limit=1000`);
+  const { origin, context, id } = await world.elided();
+  const rows = await (await context.request.get(`${origin}/longhand/api/v1/sessions/${id}/window?changed=true&limit=1000`)).json();
   const stub = rows.items.find((row) => row.state === "shortened");
-  assert.ok(stub, "the demo's window has a stub");
-  const page = await world.page(world.at(`/talk?entry=${stub.entry}`));
+  assert.ok(stub, "the window has a stub");
+  const page = await open(context, `${origin}/longhand/console/#/session/${id}/talk?entry=${stub.entry}`);
   const edit = page.locator(".message.here details.edit").first();
-  await edit.waitFor();
   await edit.locator("summary").first().click();
   const original = await edit.locator(".edit-body").innerText();
   assert.ok(stub.original.includes(original.trim().split("\n")[0].trim()), original);
+  await page.close();
 });
 
 test("sent against got: line by line, with batch, reason and what it saved", async (world) => {
-  const page = await world.page(world.at("/requests"));
-  const left = page.locator(".compare-item.left_out").first();
-  await left.waitFor();
-  await left.locator("summary").first().click();
-  assert.match(await left.locator(".why").innerText(), /Batch \d+/);
+  const { origin, context, id } = await world.elided();
+  const page = await open(context, `${origin}/longhand/console/#/session/${id}/requests`);
   const row = page.locator(".compare-item.shortened").first();
   await row.locator("summary").first().click();
+  assert.match(await row.locator(".why").innerText(), /Batch \d+ · \w+/);
   const [got, sent] = await row.locator(".sides .text").allInnerTexts();
   assert.ok(got.length > sent.length, "what was received is longer than what was sent");
   assert.match(await row.locator("summary").first().innerText(), /saved/);
   await page.locator("text=All lines").click();
   await page.locator(".compare-item.kept").first().waitFor();
+  await page.close();
+});
+
+test("sent against got: what a fold stands for is one line", async (world) => {
+  const page = await world.page(world.at("/requests"));
+  const left = page.locator(".compare-item.left_out").first();
+  await left.locator("summary").first().click();
+  assert.match(await left.locator(".why").innerText(), /Batch \d+/);
+  assert.match(await left.innerText(), /Messages \d+ to \d+/);
 });
 
 test("sent against got: the first request was sent as it came", async (world) => {

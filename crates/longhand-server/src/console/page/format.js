@@ -85,3 +85,6 @@ export function line(text, chars = 160) {
   const all = Array.from(joined);
   return all.length > chars ? `${all.slice(0, chars - 1).join("")}…` : joined;
 }
+
+/** A session's name, unless it is one that a machine made. */
+export const givenName = (name) => (/^[0-9a-f]{12,}$/.test(name ?? "") ? "" : (name ?? ""));

@@ -2,7 +2,7 @@
 
 import { get } from "../api.js";
 import { h, fill, state } from "../dom.js";
-import { short, line, plural } from "../format.js";
+import { short, line, plural, givenName } from "../format.js";
 
 export async function show(root) {
   const found = await get("findings", { limit: 50 });
@@ -29,6 +29,6 @@ function card(finding) {
     h("p", null, finding.detail),
     finding.examples.length > 0 && h("div", { class: "chips" }, finding.examples.slice(0, 12).map((example) => h("span", { class: "chip mono" }, line(example, 60))), finding.examples.length > 12 && h("span", { class: "chip" }, `${finding.examples.length - 12} more`)),
     h("p", { class: "do" }, h("b", null, "What to do: "), finding.advice),
-    h("div", { class: "chips" }, finding.tokens !== null && h("span", { class: "chip warn" }, `${short(finding.tokens)} tokens`), finding.session && h("a", { class: "chip", href: `#/session/${encodeURIComponent(finding.session)}` }, line(finding.name || finding.session, 60))),
+    h("div", { class: "chips" }, finding.tokens !== null && h("span", { class: "chip warn" }, `${short(finding.tokens)} tokens`), finding.session && h("a", { class: "chip", href: `#/session/${encodeURIComponent(finding.session)}` }, line(givenName(finding.name) || "Open the session", 60))),
   );
 }

@@ -148,7 +148,8 @@ class Sent {
 
   row(row) {
     const isChanged = row.state !== "kept";
-    const text = line(row.text || row.original || "", 300);
+    const folded = row.kind === "folded" && `messages ${whole(row.entry)} to ${whole(row.last ?? row.entry)}, which the fold stands for`;
+    const text = line(row.text || row.original || folded || "", 300);
     const right = row.saved > 0 ? h("span", { class: "number good" }, `${short(row.saved)} saved`) : h("span", { class: "number quiet" }, short(row.tokens));
     const body = h("div", { class: "compare-body" });
     const details = h(
@@ -177,12 +178,12 @@ class Sent {
     const facts = [
       row.batch !== null && `Batch ${row.batch}`,
       row.why,
-      isChanged && `${short(row.tokens_before)} tokens received, ${short(row.tokens)} sent`,
+      row.state === "added" ? `${short(row.tokens)} tokens sent` : isChanged && `${short(row.tokens_before)} tokens received, ${short(row.tokens)} sent`,
       row.pinned && "pinned",
     ];
     const openWhole = row.handle ? () => openHandle(this.id, row.handle) : null;
     const side = (title, text, whole) => h("div", null, h("h3", null, title), text ? longText(text, { code: isCode, whole }) : h("p", { class: "quiet" }, "nothing"));
-    const original = row.original ?? (isChanged ? "" : null);
+    const original = row.original ?? (isChanged && row.state !== "added" ? "" : null);
     return [
       h(
         "div",

@@ -2,7 +2,7 @@
 
 import { get, of } from "../api.js";
 import { h, fill, copyButton } from "../dom.js";
-import { whole, ago, moment, folder, line, plural } from "../format.js";
+import { whole, ago, moment, folder, line, plural, givenName } from "../format.js";
 import { overview } from "./overview.js";
 import { talk } from "./talk.js";
 import { requests } from "./requests.js";
@@ -109,7 +109,7 @@ function heading(session, me) {
     `${plural(session.rounds, "round")}, ${plural(session.entries, "message")}`,
     h("span", { title: `${moment(session.begun)} to ${moment(session.last)}` }, `last active ${ago(session.last)}`),
   ];
-  const isNamed = session.task && session.name && !session.task.startsWith(session.name);
+  const isNamed = session.task && givenName(session.name) && !session.task.startsWith(session.name);
   return h(
     "div",
     { class: "head" },

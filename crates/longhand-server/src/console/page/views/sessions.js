@@ -2,7 +2,7 @@
 
 import { get, of } from "../api.js";
 import { h, fill, svg, state, command, copyButton, marked, toast } from "../dom.js";
-import { short, whole, plural, ago, moment, folder, line } from "../format.js";
+import { short, whole, plural, ago, moment, folder, line, givenName } from "../format.js";
 import { VirtualList } from "../virtual.js";
 
 const FIRST_PAGE = 50;
@@ -176,7 +176,7 @@ class SessionList {
     const href = isFork ? `#/session/${encodeURIComponent(item.session)}/talk?entry=${item.first}` : `#/session/${encodeURIComponent(item.id)}`;
     const details = isFork
       ? [`${plural(item.entries, "message")} on another path`]
-      : [item.agent || item.dialect, item.model, folder(item.project), item.task.startsWith(item.name) ? "" : line(item.name, 60)];
+      : [item.agent || item.dialect, item.model, folder(item.project), item.task.startsWith(item.name) ? "" : line(givenName(item.name), 60)];
     const ever = item.tokens_ever || item.tokens;
     return h(
       "div",

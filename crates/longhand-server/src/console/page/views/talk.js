@@ -99,7 +99,7 @@ class Talk {
     if (this.total === 0) fill(this.notice, state({ title: "Nothing was said yet", lines: ["The first message appears here."], kind: "inline" }));
     fill(this.element, this.messages.map((message) => this.draw(message)));
     const fold = this.fold;
-    fill(this.foldNote, fold ? `${plural(fold.rounds, "round")} folded, messages ${whole(fold.first)} to ${whole(fold.last)}` : "");
+    fill(this.foldNote, fold ? `${plural(fold.messages, "message")} folded, up to #${fold.last}` : "");
   }
 
   /** Scrolls to what the address names. */
@@ -275,7 +275,6 @@ class Talk {
   // What stands in the window for all folded messages.
   foldCard() {
     const fold = this.fold;
-    const count = fold.last - fold.first + 1;
     return h(
       "details",
       { class: "edit fold fold-card", "data-key": "fold" },
@@ -283,7 +282,7 @@ class Talk {
         "summary",
         null,
         h("span", { class: "tag fold" }, "fold"),
-        h("span", null, `The model sees this summary of ${short(fold.tokens)} tokens in place of messages ${whole(fold.first)} to ${whole(fold.last)} (${plural(count, "message")}, batch ${fold.batch})`),
+        h("span", null, `The model sees this summary in place of ${plural(fold.messages, "message")}, from #${fold.first} to #${fold.last} (batch ${fold.batch})`),
         h("span", { class: "more" }, "Show the summary"),
       ),
       h("div", { class: "edit-body" }, longText(fold.text, { code: true })),
