@@ -10,6 +10,7 @@ mod compact;
 mod config;
 mod count;
 mod doctor;
+mod embeddings;
 mod eval;
 mod expand;
 mod history;

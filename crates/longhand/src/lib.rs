@@ -137,6 +137,7 @@ pub mod agent_files;
 pub mod app;
 mod digest;
 pub mod driver;
+pub mod embeddings;
 mod entry;
 pub mod eval;
 mod fit;

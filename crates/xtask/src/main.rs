@@ -7,6 +7,7 @@ mod clients;
 mod data;
 mod deny;
 mod dist;
+mod embeddings;
 mod example;
 mod failure;
 mod fuzz;
@@ -40,6 +41,8 @@ cargo xtask COMMAND
                    hostile requests; 10 minutes unless told otherwise, and a table of what was reached
   model            a small language model on loopback, for as long as this runs; Ctrl-C ends it
   test-model       the tests against that model; exit status 69 if it cannot be had here
+  test-embeddings  what messages mean, with the weights of all-MiniLM-L6-v2: lints and tests what a plain build leaves
+                   out; exit status 69 if they cannot be had here
   test-postgres    archives on PostgreSQL, directly and through PgBouncer; installs Debian's packages of both if
                    they are missing; exit status 69 if they cannot be had here
   test-clients     the providers' clients for Python and Node through the proxy, with a script and with
@@ -125,6 +128,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["torture", minutes, seed] => torture::torture(minutes, Some(seed)),
         ["model"] => model::serve(),
         ["test-model"] => model::test(),
+        ["test-embeddings"] => embeddings::test(),
         ["test-postgres"] => postgres::test(),
         ["test-clients"] => clients::test(),
         ["test-agents", names @ ..] => agents::test(names),
@@ -137,8 +141,8 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["example"] => example::write(),
         [
             "check" | "lint" | "tidy" | "deny" | "laws" | "fuzz" | "torture" | "model"
-            | "test-model" | "test-postgres" | "test-clients" | "test-dist" | "package" | "tour"
-            | "example" | "help",
+            | "test-model" | "test-embeddings" | "test-postgres" | "test-clients" | "test-dist"
+            | "package" | "tour" | "example" | "help",
             ..,
         ] => Err(Failure::usage(format!("`{}` does not take these arguments", words[0]))),
         [unknown, ..] => Err(Failure::usage(format!("`{unknown}` is not a command"))),

@@ -64,6 +64,7 @@ impl SessionDriver {
                 low_water_percent: settings.low_water_percent,
             }),
             digests: Digests::new(&settings.summarisers, settings.miner.clone()),
+            embeddings: settings.embeddings.clone(),
         };
         let limits = WindowLimits {
             tokens: settings.budget,
