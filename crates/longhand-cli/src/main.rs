@@ -11,6 +11,7 @@ mod console;
 mod count;
 mod demo;
 mod doctor;
+mod embeddings;
 mod eval;
 mod expand;
 mod history;

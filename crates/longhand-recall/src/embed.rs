@@ -46,6 +46,12 @@ pub struct MiniLm {
     version: String,
 }
 
+impl std::fmt::Debug for MiniLm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MiniLm").field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
 impl MiniLm {
     /// Reads a model: its weights in the safetensors format, and its vocabulary as `vocab.txt`, one piece on each line, or
     /// as `tokenizer.json`.

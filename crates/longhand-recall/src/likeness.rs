@@ -61,10 +61,7 @@ pub struct Likeness {
 
 impl Likeness {
     /// Compares a question with the passages of entries.
-    pub fn of<'v>(
-        asked: &[f32],
-        entries: impl IntoIterator<Item = (u64, &'v [Vector])>,
-    ) -> Self {
+    pub fn of<'v>(asked: &[f32], entries: impl IntoIterator<Item = (u64, &'v [Vector])>) -> Self {
         let likeness = |passages: &[Vector]| {
             let each = passages.iter().map(|vector| vector.likeness(asked));
             each.fold(f32::NEG_INFINITY, f32::max)

@@ -110,7 +110,8 @@ pub fn worth(
 /// What it counts that turns mean what the question means, and those beside them.
 fn meant(likeness: &Likeness, turns: &[Turn<'_>]) -> Vec<f32> {
     let mean = likeness.mean();
-    let above = |turn: &Turn<'_>| likeness.of_entry(turn.place).map_or(0.0, |of| of - mean).max(0.0);
+    let above =
+        |turn: &Turn<'_>| likeness.of_entry(turn.place).map_or(0.0, |of| of - mean).max(0.0);
     let own = of_best(turns.iter().map(above).collect());
     let beside = |at: usize| {
         let is_near = |other: &usize| turns[*other].place.abs_diff(turns[at].place) <= 1;

@@ -138,6 +138,7 @@ pub mod app;
 pub mod clean;
 mod digest;
 pub mod driver;
+pub mod embeddings;
 mod entry;
 pub mod eval;
 mod fit;

@@ -69,6 +69,9 @@ pub enum SessionError {
     /// The meter could not be opened.
     #[error(transparent)]
     Meter(#[from] longhand_meter::MeterError),
+    /// The model that says what messages mean failed.
+    #[error(transparent)]
+    Embed(#[from] crate::embeddings::EmbedError),
 }
 
 impl From<WindowError> for SessionError {

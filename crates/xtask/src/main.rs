@@ -9,6 +9,7 @@ mod console;
 mod data;
 mod deny;
 mod dist;
+mod embeddings;
 mod example;
 mod failure;
 mod fuzz;
@@ -42,6 +43,8 @@ cargo xtask COMMAND
                    hostile requests; 10 minutes unless told otherwise, and a table of what was reached
   model            a small language model on loopback, for as long as this runs; Ctrl-C ends it
   test-model       the tests against that model; exit status 69 if it cannot be had here
+  test-embeddings  what messages mean, with the weights of all-MiniLM-L6-v2: lints and tests what a plain build leaves
+                   out; exit status 69 if they cannot be had here
   test-postgres    archives on PostgreSQL, directly and through PgBouncer; installs Debian's packages of both if
                    they are missing; exit status 69 if they cannot be had here
   cluster [SECONDS [SEED]]  three proxies on one PostgreSQL database behind PgBouncer, while proxies are killed and the
@@ -137,6 +140,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["torture", minutes, seed] => torture::torture(minutes, Some(seed)),
         ["model"] => model::serve(),
         ["test-model"] => model::test(),
+        ["test-embeddings"] => embeddings::test(),
         ["test-postgres"] => postgres::test(),
         ["bench-postgres"] => postgres::bench(),
         ["cluster"] => postgres::cluster("180", None),
@@ -156,8 +160,8 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["example"] => example::write(),
         [
             "check" | "lint" | "tidy" | "deny" | "laws" | "fuzz" | "torture" | "model"
-            | "test-model" | "test-postgres" | "test-clients" | "test-console" | "test-dist"
-            | "package" | "tour" | "example" | "cluster" | "bench-postgres" | "help",
+            | "test-model" | "test-embeddings" | "test-postgres" | "test-clients" | "test-console"
+            | "test-dist" | "package" | "tour" | "example" | "cluster" | "bench-postgres" | "help",
             ..,
         ] => Err(Failure::usage(format!("`{}` does not take these arguments", words[0]))),
         [unknown, ..] => Err(Failure::usage(format!("`{unknown}` is not a command"))),

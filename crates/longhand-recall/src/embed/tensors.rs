@@ -56,11 +56,16 @@ impl<'f> Tensors<'f> {
         let [start, end] = place[..] else { return Err(broken("has no place")) };
         let bytes = self.numbers.get(start..end).ok_or_else(|| broken("is cut off"))?;
         let read: Vec<f32> = match tensor["dtype"].as_str() {
-            Some("F32") => bytes.as_chunks().0.iter().map(|four| f32::from_le_bytes(*four)).collect(),
+            Some("F32") => {
+                bytes.as_chunks().0.iter().map(|four| f32::from_le_bytes(*four)).collect()
+            }
             Some("F16") => bytes.as_chunks().0.iter().map(|two| of_half(*two)).collect(),
-            Some("BF16") => bytes.as_chunks().0.iter().map(|[low, high]| {
-                f32::from_le_bytes([0, 0, *low, *high])
-            }).collect(),
+            Some("BF16") => bytes
+                .as_chunks()
+                .0
+                .iter()
+                .map(|[low, high]| f32::from_le_bytes([0, 0, *low, *high]))
+                .collect(),
             _ => return Err(broken("has numbers of another kind than F32, F16 or BF16")),
         };
         let count = shape.iter().try_fold(1_usize, |product, side| product.checked_mul(*side));

@@ -88,7 +88,8 @@ impl WordPieces {
 
 fn of_json(vocabulary: &str) -> Result<FxHashMap<String, u32>, ModelFileError> {
     let broken = |why: String| ModelFileError::Vocabulary(why);
-    let json: Value = serde_json::from_str(vocabulary).map_err(|error| broken(error.to_string()))?;
+    let json: Value =
+        serde_json::from_str(vocabulary).map_err(|error| broken(error.to_string()))?;
     let pieces = json["model"]["vocab"].as_object();
     let pieces = pieces.ok_or_else(|| broken("tokenizer.json has no word pieces".to_owned()))?;
     let number = |(piece, number): (&String, &Value)| {
@@ -153,7 +154,8 @@ fn is_ideograph(c: char) -> bool {
 mod tests {
     use super::*;
 
-    const VOCABULARY: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nun\n##aff\n##able\ncafe\n,\n好\nplay\n##ing";
+    const VOCABULARY: &str =
+        "[PAD]\n[UNK]\n[CLS]\n[SEP]\nun\n##aff\n##able\ncafe\n,\n好\nplay\n##ing";
 
     fn pieces(text: &str, limit: usize) -> Vec<u32> {
         WordPieces::read(VOCABULARY).unwrap().of(text, limit)

@@ -17,6 +17,7 @@ use super::remember::{NewWords, RecallRoom};
 use super::sink::Sink;
 use super::source::{CountedRequest, Purpose, WindowSource};
 use super::window::{MadeWindow, PlannedEdits};
+use crate::embeddings::Embeddings;
 use crate::recall;
 use crate::receipt::{Receipt, ReceiptCause};
 
@@ -79,6 +80,8 @@ pub struct WindowMaker {
     pub planner: Arc<Planner>,
     /// Writes what folds say.
     pub digests: Digests,
+    /// Knows what messages mean, where there is a model for it.
+    pub embeddings: Option<Arc<Embeddings>>,
 }
 
 impl WindowMaker {
@@ -243,7 +246,8 @@ impl WindowMaker {
         }
         let room = RecallRoom { share: limits.recall, free: limits.tokens.saturating_sub(tokens) };
         let (live, meter) = (edits.batches(), &*source.meter);
-        match words.remembered(sink.archive(), session.id, live, meter, room).await {
+        let (archive, id, embeddings) = (sink.archive(), session.id, self.embeddings.as_deref());
+        match words.remembered(archive, id, live, meter, room, embeddings).await {
             Err(error) => Ok(sink.go_on_without(error).map(|()| None)?),
             remembered => Ok(remembered?),
         }
