@@ -154,13 +154,12 @@ fn listed(report: &ResumeReport, query: &str) -> String {
         .sessions
         .iter()
         .map(|session| {
-            let choice = match (&session.command, &session.obstacle) {
-                (None, Some(obstacle)) => format!("  {}\n", harmless_line(obstacle)),
-                _ => {
-                    let name = names::quoted(&session.name);
-                    let choice = store::addressed(&format!("`longhand resume {name}`"));
-                    format!("  {}\n", choice.trim_matches('`'))
-                }
+            let choice = if let (None, Some(obstacle)) = (&session.command, &session.obstacle) {
+                format!("  {}\n", harmless_line(obstacle))
+            } else {
+                let name = names::quoted(&session.name);
+                let choice = store::addressed(&format!("`longhand resume {name}`"));
+                format!("  {}\n", choice.trim_matches('`'))
             };
             format!("{}{choice}", described(session, query))
         })

@@ -104,7 +104,7 @@ fn what_others_wrote_cannot_pose_as_anything_in_markdown() {
             Some(closing) if line == closing => fence = None,
             Some(_) => {}
             None if line.starts_with("```") => {
-                fence = Some(line.trim_end_matches("text").to_owned())
+                fence = Some(line.trim_end_matches("text").to_owned());
             }
             None => headings += usize::from(line.starts_with("## ")),
         }

@@ -18,7 +18,7 @@ use crate::time;
 
 /// The name of the database.
 pub(super) const FILE: &str = "opencode.db";
-/// What every database of SQLite begins with.
+/// What every database of `SQLite` begins with.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// How long to wait for the agent while it writes.
 const WAIT: Duration = Duration::from_secs(5);
@@ -36,7 +36,7 @@ struct StoredMessage {
     parts: Vec<Value>,
 }
 
-/// Whether a file is a database of SQLite.
+/// Whether a file is a database of `SQLite`.
 pub(super) fn is_database(file: &Path) -> bool {
     let mut head = [0; MAGIC.len()];
     let read = File::open(file).and_then(|mut file| file.read_exact(&mut head));

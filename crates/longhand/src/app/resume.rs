@@ -253,7 +253,7 @@ impl App {
                 main.origin.file
             ));
         } else if main.usage.sums.requests == 0 && main.group.is_none() {
-            session.agent = LONGHAND.to_owned();
+            LONGHAND.clone_into(&mut session.agent);
             session.command = Some(AgentCommand::new(None, &[LONGHAND, "chat", &main.name]));
         } else {
             session.agent.clone_from(&main.usage.agent);
