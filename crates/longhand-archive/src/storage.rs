@@ -208,6 +208,8 @@ pub struct Opened {
     pub session: SessionInfo,
     /// What it has got since the version that was asked for.
     pub news: News,
+    /// The newest of its new entries, where asking for them later would take another round trip.
+    pub nodes: Vec<Node>,
     /// How many lines its request log has.
     pub requests: u64,
 }

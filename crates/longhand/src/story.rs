@@ -71,7 +71,7 @@ impl Chapter {
         summarisers: &[Arc<dyn Summariser>],
         claim: Option<&StoryClaim>,
     ) -> Option<WrittenStory> {
-        match claim.map_or(Claimed::Ours, |claim| claim.claim(self.until)) {
+        match claim.map_or(Claimed::Ours, |claim| claim.claim(self.before..self.until)) {
             Claimed::Ours => {}
             Claimed::Theirs => return None,
             Claimed::Told(story) => return Some(story),

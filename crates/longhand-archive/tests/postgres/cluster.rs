@@ -41,6 +41,7 @@ fn three_nodes_keep_what_was_acknowledged_whatever_happens() {
     let database = server.database();
     let address = server.address(&database, server.pooler_port.unwrap());
     let upstream = Upstream::start();
+    place.set_writer(upstream.address);
     let options = "--require-archive --budget 2000";
     let mut nodes: Vec<Node> =
         (0..NODES).map(|_| Node::start(&place, &address, upstream.address, options)).collect();
@@ -168,6 +169,12 @@ fn judge(
          0 lost, 0 twice; {breaks} changes of prefixes by {batches} batches",
         sessions.len()
     );
+    let (written, twice) = upstream.written();
+    println!(
+        "cluster: {written} questions were summarised by a model, {} of them twice",
+        twice.len()
+    );
+    assert!(written > 0 && twice.is_empty(), "{written}: {twice:?}");
     assert!(turns > 200 && batches > 0, "{turns} turns, {batches} batches");
     assert_eq!(archive.verify(None).unwrap(), []);
 }

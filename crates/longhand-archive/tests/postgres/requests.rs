@@ -83,7 +83,7 @@ fn a_request_waits_for_few_round_trips() {
     }
     println!("round trips before the upstream is called (session, known, edits): {waited:.2?}");
     for (number, is_known, has_edits, trips) in waited {
-        let most = if is_known { 3.0 } else { 4.0 };
+        let most = if is_known { 1.0 } else { 3.0 };
         assert!(
             trips < most + 0.95,
             "{number}: {trips:.2} (known: {is_known}, edits: {has_edits})"

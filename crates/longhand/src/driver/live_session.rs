@@ -202,9 +202,14 @@ impl LiveSession {
         // What we are writing ourselves is no news. The birth of a session is not known before it is written.
         let birth = if since.birth == 0 { 0 } else { now.birth };
         let is_known = now == since || memory.under_way == Some(Version { birth, ..now });
-        if (anew || !is_known) && !memory.begin_edition(opened) {
-            self.is_damaged.store(true, Ordering::Relaxed);
-            return Err(unsound(self.id));
+        if anew || !is_known {
+            let nodes = opened.as_ref().map(|opened| opened.nodes.clone()).unwrap_or_default();
+            if !memory.begin_edition(opened) {
+                self.is_damaged.store(true, Ordering::Relaxed);
+                return Err(unsound(self.id));
+            }
+            // If one does not fit, it is asked for when it is needed, and checked.
+            let _ = memory.state.learn(&nodes);
         }
         self.settled.store(doubts, Ordering::Relaxed);
         Ok(true)

@@ -5,6 +5,7 @@
 //! node that died ends by itself.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -55,10 +56,10 @@ impl StoryClaim {
         Key::Derived(self.session, key.to_owned())
     }
 
-    /// Claims the session to have its rounds summarised up to one of them. It waits for the archive.
-    pub(super) fn claim(&self, until: u64) -> Claimed {
+    /// Claims the session to have its rounds summarised, from one of them up to another. It waits for the archive.
+    pub(super) fn claim(&self, rounds: Range<u64>) -> Claimed {
         for _ in 0..TRIES {
-            match self.claim_at(until, now_ms()) {
+            match self.claim_at(&rounds, now_ms()) {
                 Ok(claimed) => return claimed,
                 Err(_) => thread::sleep(PAUSE),
             }
@@ -66,12 +67,15 @@ impl StoryClaim {
         Claimed::Theirs
     }
 
-    fn claim_at(&self, until: u64, now_ms: i64) -> Result<Claimed, ArchiveError> {
+    fn claim_at(&self, rounds: &Range<u64>, now_ms: i64) -> Result<Claimed, ArchiveError> {
         let mut values = wait(self.archive.get(vec![self.key(Storyteller::KEY), self.key(KEY)]))?;
         let (claim, story) = (values.pop().flatten(), values.pop().flatten());
         let story = story.map(|story| WrittenStory::parse(&story));
-        if let Some(story) = story.filter(|story| story.rounds >= until) {
-            return Ok(Claimed::Told(story));
+        match story {
+            Some(story) if story.rounds >= rounds.end => return Ok(Claimed::Told(story)),
+            // These rounds were folded otherwise elsewhere, and some of them are paid for.
+            Some(story) if story.rounds > rounds.start => return Ok(Claimed::Theirs),
+            _ => {}
         }
         if claim
             .as_deref()
@@ -131,21 +135,22 @@ mod tests {
         let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::new());
         let session = SessionId::named(Owner::LOCAL, "s");
         let claims = [1, 2].map(|node| StoryClaim { archive: Arc::clone(&archive), session, node });
-        assert!(claims[0].claim_at(5, 0).is_err(), "the session is not there yet");
+        assert!(claims[0].claim_at(&(0..5), 0).is_err(), "the session is not there yet");
         archive.begin(session, &NewSession::default()).unwrap();
-        assert_eq!(claims[0].claim_at(5, 0).unwrap(), Claimed::Ours);
-        assert_eq!(claims[1].claim_at(5, 1).unwrap(), Claimed::Theirs);
+        assert_eq!(claims[0].claim_at(&(0..5), 0).unwrap(), Claimed::Ours);
+        assert_eq!(claims[1].claim_at(&(0..5), 1).unwrap(), Claimed::Theirs);
         claims[0].end(Some(&story(5)));
-        assert_eq!(claims[1].claim_at(5, 2).unwrap(), Claimed::Told(story(5)));
+        assert_eq!(claims[1].claim_at(&(0..5), 2).unwrap(), Claimed::Told(story(5)));
+        assert_eq!(claims[1].claim_at(&(0..7), 3).unwrap(), Claimed::Theirs, "a part is paid for");
         // What comes after it is nobody's yet.
-        assert_eq!(claims[1].claim_at(9, 3).unwrap(), Claimed::Ours);
+        assert_eq!(claims[1].claim_at(&(5..9), 3).unwrap(), Claimed::Ours);
         // The claim of a node that died ends by itself, and does not take back the one that follows it.
         let later = 4 + CLAIM_TIME.as_millis() as i64;
-        assert_eq!(claims[0].claim_at(9, later).unwrap(), Claimed::Ours);
+        assert_eq!(claims[0].claim_at(&(5..9), later).unwrap(), Claimed::Ours);
         claims[1].end(None);
-        assert_eq!(claims[1].claim_at(9, later).unwrap(), Claimed::Theirs);
+        assert_eq!(claims[1].claim_at(&(5..9), later).unwrap(), Claimed::Theirs);
         claims[0].end(None);
-        assert_eq!(claims[1].claim_at(9, later).unwrap(), Claimed::Ours);
+        assert_eq!(claims[1].claim_at(&(5..9), later).unwrap(), Claimed::Ours);
         assert!(StoryClaim::of(&archive, session).is_none(), "nobody else serves it");
     }
 }

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::client::KEYS;
+use super::upstream::WRITER;
 use crate::server::PASSWORD;
 
 /// The command, and a folder that its nodes run in.
@@ -25,6 +26,20 @@ impl NodePlace {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("keys"), KEYS.join("\n")).unwrap();
         Some(Self { command, folder })
+    }
+}
+
+impl NodePlace {
+    /// Has the nodes ask a model of this server for summaries.
+    pub(crate) fn set_writer(&self, server: SocketAddr) {
+        let folder = self.folder.path().join(".config/longhand");
+        std::fs::create_dir_all(&folder).unwrap();
+        let settings = format!(
+            "[models]\nsummary = [\"stub/{WRITER}\"]\n\
+             [endpoints.stub]\nurl = \"http://{server}/v1\"\napi = \"chat\"\n\
+             [prices.\"stub/{WRITER}\"]\ninput = 0.001\noutput = 0.001\n"
+        );
+        std::fs::write(folder.join("longhand.toml"), settings).unwrap();
     }
 }
 

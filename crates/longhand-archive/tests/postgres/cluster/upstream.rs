@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+/// The model that writes summaries.
+pub(crate) const WRITER: &str = "writer";
+
 /// What a question begins with.
 pub(crate) fn asked(session: usize, turn: usize) -> String {
     format!("ask-{session}-{turn}-")
@@ -46,6 +49,8 @@ struct Sent {
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
     sent: Arc<Mutex<HashMap<usize, Sent>>>,
+    /// How often a model was asked to summarise each question.
+    written: Arc<Mutex<HashMap<String, usize>>>,
 }
 
 impl Upstream {
@@ -54,20 +59,28 @@ impl Upstream {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let sent: Arc<Mutex<HashMap<usize, Sent>>> = Arc::default();
-        let taking = Arc::clone(&sent);
+        let written: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
+        let (taking, writing) = (Arc::clone(&sent), Arc::clone(&written));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let sent = Arc::clone(&taking);
+                let (sent, written) = (Arc::clone(&taking), Arc::clone(&writing));
                 // A node that is killed does not hear the rest.
-                thread::spawn(move || while matches!(serve(&stream, &sent), Ok(true)) {});
+                thread::spawn(move || while matches!(serve(&stream, &sent, &written), Ok(true)) {});
             }
         });
-        Self { address, sent }
+        Self { address, sent, written }
     }
 
     /// How often the beginning of what was sent before changed.
     pub(crate) fn breaks(&self, session: usize) -> usize {
         self.sent.lock().unwrap().get(&session).map_or(0, |sent| sent.breaks)
+    }
+
+    /// How many questions were summarised, and those that were paid for more than once.
+    pub(crate) fn written(&self) -> (usize, Vec<String>) {
+        let written = self.written.lock().unwrap();
+        let twice = written.iter().filter(|(_, times)| **times > 1).map(|(mark, _)| mark.clone());
+        (written.len(), twice.collect())
     }
 
     /// The messages that were sent last.
@@ -82,7 +95,11 @@ impl Upstream {
 }
 
 /// Answers one request; whether another one may come.
-fn serve(mut stream: &TcpStream, sent: &Mutex<HashMap<usize, Sent>>) -> std::io::Result<bool> {
+fn serve(
+    stream: &TcpStream,
+    sent: &Mutex<HashMap<usize, Sent>>,
+    written: &Mutex<HashMap<String, usize>>,
+) -> std::io::Result<bool> {
     stream.set_read_timeout(Some(Duration::from_secs(300)))?;
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
@@ -102,12 +119,26 @@ fn serve(mut stream: &TcpStream, sent: &Mutex<HashMap<usize, Sent>>) -> std::io:
     let request: Value = serde_json::from_slice(&body)?;
     let messages: Vec<String> =
         request["messages"].as_array().into_iter().flatten().map(Value::to_string).collect();
+    if request["model"] == WRITER {
+        let text = messages.concat();
+        let marks = text.match_indices("ask-").filter_map(|(at, _)| mark(&text[at..]));
+        let marks: std::collections::BTreeSet<String> = marks.collect();
+        for mark in marks {
+            *written.lock().unwrap().entry(mark).or_default() += 1;
+        }
+        thread::sleep(Duration::from_millis(200));
+        return respond(stream, "Goal: to go on.\nDone: what was asked for.");
+    }
     let newest = messages.last().and_then(|message| mark(message)).unwrap_or_default();
     let mut numbers = newest.split('-').skip(1).filter_map(|number| number.parse().ok());
     let (session, turn) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     note(&mut sent.lock().unwrap(), session, messages, at);
+    respond(stream, &answer(session, turn))
+}
+
+fn respond(mut stream: &TcpStream, text: &str) -> std::io::Result<bool> {
     let said = json!({"id": "c", "object": "chat.completion", "model": "odd", "choices": [{"index": 0, "finish_reason": "stop",
-        "message": {"role": "assistant", "content": answer(session, turn)}}],
+        "message": {"role": "assistant", "content": text}}],
         "usage": {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}})
     .to_string();
     write!(
