@@ -5,6 +5,7 @@ mod agents;
 mod answers;
 mod archive;
 mod common;
+mod console;
 mod cuts;
 mod editions;
 mod failure;
