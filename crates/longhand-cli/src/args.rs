@@ -1,6 +1,7 @@
 //! The command line.
 
 mod archive;
+mod console;
 mod demo;
 mod eval;
 mod files;
@@ -19,6 +20,7 @@ use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
 pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
+pub(crate) use self::console::{ConsoleArgs, ProxyConsoleArgs};
 pub(crate) use self::demo::{DemoArgs, TopArgs};
 pub(crate) use self::eval::{EvalArgs, EvalCommand, EvalRecallArgs};
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs, RepairArgs};
@@ -98,6 +100,8 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Launch(LaunchArgs),
+    /// Show the archive in the browser: sessions, windows, what was left out, what it saved
+    Console(ConsoleArgs),
     /// Let an agent search and read the archive, as an MCP server
     Mcp(McpArgs),
     /// Show what was sent, cached and saved, and what it cost
@@ -179,7 +183,8 @@ pub(crate) struct ChatArgs {
   OPENAI_BASE_URL=http://127.0.0.1:4141/v1 your-agent
   ANTHROPIC_BASE_URL=http://127.0.0.1:4141 your-agent
 
-The proxy itself answers /longhand/health, /longhand/ready and /longhand/metrics.")]
+The proxy itself answers /longhand/health, /longhand/ready, /longhand/metrics and, with a login, \
+/longhand/console/: open the link that it prints.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ServeArgs {
     /// The address to listen on; port 0 picks a free port
@@ -245,7 +250,12 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) redact: bool,
     #[command(flatten)]
+    pub(crate) console: ProxyConsoleArgs,
+    #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
+    /// Print a line for each request
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
     /// Print only the address and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,

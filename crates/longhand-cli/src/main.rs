@@ -8,6 +8,7 @@ mod check;
 mod clean;
 mod compact;
 mod config;
+mod console;
 mod count;
 mod demo;
 mod doctor;
@@ -39,6 +40,7 @@ mod top;
 mod transfer;
 mod trust;
 mod usage;
+mod verbose;
 mod weigh;
 
 use std::process::ExitCode;
@@ -98,6 +100,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         #[cfg(target_os = "linux")]
         Command::Launch(args) => run::launch(&args),
+        Command::Console(args) => console::run(&args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Usage(args) => usage::run(&args),
         Command::Top(args) => top::run(&args),

@@ -70,6 +70,8 @@ pub(crate) struct Console {
     budget: Option<u64>,
     has_proxy: bool,
     address: SocketAddr,
+    /// What the addresses of a private proxy begin with.
+    prefix: String,
     redactor: Option<Arc<Redactor>>,
     access: Access,
     events: Arc<Events>,
@@ -83,11 +85,14 @@ impl Console {
     /// The console of a proxy; `None` if it has none.
     pub(crate) fn of_proxy(settings: &Settings, address: SocketAddr) -> Option<Self> {
         let console = settings.console.clone()?;
-        let access = Access::new(address, &settings.keys, Ownership::new(settings));
+        let prefix =
+            settings.secret.as_ref().map(|secret| format!("/{secret}")).unwrap_or_default();
+        let access = Access::new(address, &prefix, &settings.keys, Ownership::new(settings));
         let archive = Arc::clone(&settings.archive);
         Some(Self {
             budget: settings.budget.map(|budget| budget.0),
             has_proxy: true,
+            prefix,
             redactor: settings.redactor.clone(),
             ..Self::new(archive, console, address, access)
         })
@@ -100,7 +105,7 @@ impl Console {
         address: SocketAddr,
     ) -> Self {
         let ownership = Ownership::new(&Settings::new(Arc::clone(&archive)));
-        Self::new(archive, settings, address, Access::new(address, &[], ownership))
+        Self::new(archive, settings, address, Access::new(address, "", &[], ownership))
     }
 
     fn new(
@@ -116,6 +121,7 @@ impl Console {
             budget: None,
             has_proxy: false,
             address,
+            prefix: String::new(),
             redactor: None,
             access,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
@@ -134,7 +140,8 @@ impl Console {
     pub(crate) fn link(&self, place: Option<&str>) -> Result<String, ServerError> {
         let token = self.access.new_link()?;
         let place = place.map(|place| format!("&to={place}")).unwrap_or_default();
-        Ok(format!("http://{}{PAGE}/#token={token}{place}", callable(self.address)))
+        let (address, prefix) = (callable(self.address), &self.prefix);
+        Ok(format!("http://{address}{prefix}{PAGE}/#token={token}{place}"))
     }
 
     /// Ends the streams of events, which would go on for ever.

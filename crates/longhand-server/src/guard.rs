@@ -6,11 +6,13 @@ mod pages;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hyper::Method;
 use hyper::http::request::Parts;
 
 use self::keys::Keys;
 use self::pages::PageRule;
 use crate::Settings;
+use crate::console;
 use crate::credentials::Credentials;
 use crate::route::Destination;
 use crate::secret::RunSecret;
@@ -94,9 +96,15 @@ impl Guard {
         Self { pages: PageRule::new(address), keys: Arc::new(Keys::new(&[])) }
     }
 
-    /// Whether a request comes from a program, or from a page that is served here.
+    /// Whether a request comes from a program, or from a page that is served here; or somebody opens our page, in which
+    /// nothing is archived.
     pub(crate) fn allows_page(&self, parts: &Parts) -> bool {
-        self.pages.allows(&parts.uri, &parts.headers)
+        let is_visit = || {
+            parts.method == Method::GET
+                && !parts.uri.path().starts_with(console::API)
+                && self.pages.allows_visit(&parts.uri, &parts.headers)
+        };
+        self.pages.allows(&parts.uri, &parts.headers) || is_visit()
     }
 
     /// Checks a request, and takes our keys out of it: they are for nobody else.
@@ -115,8 +123,8 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::Request;
     use hyper::header::HeaderValue;
-    use hyper::{Method, Request};
     use longhand::MemoryArchive;
 
     fn guards(keys: &[&str]) -> Guards {

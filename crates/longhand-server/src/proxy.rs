@@ -296,16 +296,16 @@ fn stranger() -> Response<ResponseBody> {
 
 async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<ResponseBody> {
     let (mut parts, body) = request.into_parts();
-    // The console has secrets of its own, also in a private proxy: it is no program that the run has started.
+    if shared.guards.take_secret(&mut parts).is_err() {
+        shared.warnings.once(STRANGER);
+        return stranger();
+    }
+    // It costs the log and the counts of requests nothing.
     if let Some(console) = shared.console.as_ref().filter(|_| Console::has(parts.uri.path())) {
         if !shared.guards.of(Destination::Console).allows_page(&parts) {
             return console::refused(StatusCode::FORBIDDEN, console::FOREIGN);
         }
         return console.answer(parts, body).await;
-    }
-    if shared.guards.take_secret(&mut parts).is_err() {
-        shared.warnings.once(STRANGER);
-        return stranger();
     }
     let provider = shared.upstreams.provider(&parts.uri, &parts.headers);
     let permit = Arc::clone(&shared.permits).try_acquire_owned();

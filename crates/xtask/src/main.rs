@@ -5,6 +5,7 @@ mod browser;
 mod cache;
 mod check;
 mod clients;
+mod console;
 mod data;
 mod deny;
 mod dist;
@@ -45,6 +46,8 @@ cargo xtask COMMAND
                    they are missing; exit status 69 if they cannot be had here
   test-clients     the providers' clients for Python and Node through the proxy, with a script and with
                    that model; exit status 69 if they cannot be had here
+  test-console     schemathesis against the API of a console with a filled archive; exit status 69 if it cannot be
+                   had here
   test-agents [NAME…]
                    real agents through `longhand run`, with a scripted model, on loopback alone where the
                    machine allows it; exit status 69 if none can be had here
@@ -133,6 +136,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["test-model"] => model::test(),
         ["test-postgres"] => postgres::test(),
         ["test-clients"] => clients::test(),
+        ["test-console"] => console::test(),
         ["test-agents", names @ ..] => agents::test(names),
         ["test-browser", rest @ ..] => browser::test(rest),
         ["screenshots", rest @ ..] => browser::pictures(rest),
@@ -145,8 +149,8 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["example"] => example::write(),
         [
             "check" | "lint" | "tidy" | "deny" | "laws" | "fuzz" | "torture" | "model"
-            | "test-model" | "test-postgres" | "test-clients" | "test-dist" | "package" | "tour"
-            | "example" | "help",
+            | "test-model" | "test-postgres" | "test-clients" | "test-console" | "test-dist"
+            | "package" | "tour" | "example" | "help",
             ..,
         ] => Err(Failure::usage(format!("`{}` does not take these arguments", words[0]))),
         [unknown, ..] => Err(Failure::usage(format!("`{unknown}` is not a command"))),

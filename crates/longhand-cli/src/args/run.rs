@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
 
-use super::{ArchiveArgs, ProxyRecallArgs, amount};
+use super::{ArchiveArgs, ProxyConsoleArgs, ProxyRecallArgs, amount};
 
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -40,6 +40,8 @@ pub(crate) struct RunArgs {
     pub(crate) recall_scope: RecallChoice,
     #[command(flatten)]
     pub(crate) brought_back: ProxyRecallArgs,
+    #[command(flatten)]
+    pub(crate) console: ProxyConsoleArgs,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Print nothing at the end

@@ -64,6 +64,8 @@ pub(super) enum LoginError {
 /// Who may look.
 pub(super) struct Access {
     cookie: String,
+    /// Where the cookie is sent to.
+    path: String,
     keys: Vec<Hash>,
     ownership: Ownership,
     links: Mutex<Vec<Hash>>,
@@ -78,10 +80,16 @@ struct Login {
 }
 
 impl Access {
-    pub(super) fn new(address: SocketAddr, keys: &[String], ownership: Ownership) -> Self {
+    pub(super) fn new(
+        address: SocketAddr,
+        prefix: &str,
+        keys: &[String],
+        ownership: Ownership,
+    ) -> Self {
         Self {
             // Browsers send a cookie to every port of a host.
             cookie: format!("longhand-console-{}", address.port()),
+            path: format!("{prefix}/longhand/"),
             keys: keys.iter().map(|key| blake3::hash(key.as_bytes())).collect(),
             ownership,
             links: Mutex::default(),
@@ -179,8 +187,9 @@ impl Access {
 
     fn set_cookie(&self, value: &str, age: Duration) -> String {
         format!(
-            "{}={value}; Path=/longhand/; Max-Age={}; HttpOnly; SameSite=Strict",
+            "{}={value}; Path={}; Max-Age={}; HttpOnly; SameSite=Strict",
             self.cookie,
+            self.path,
             age.as_secs()
         )
     }
@@ -210,7 +219,7 @@ mod tests {
         let mut settings = Settings::new(Arc::new(MemoryArchive::default()));
         settings.keys = keys.iter().map(|key| (*key).to_owned()).collect();
         let ownership = Ownership::new(&settings);
-        Access::new("127.0.0.1:4141".parse().unwrap(), &settings.keys, ownership)
+        Access::new("127.0.0.1:4141".parse().unwrap(), "", &settings.keys, ownership)
     }
 
     fn with_cookie(set_cookie: &str) -> HeaderMap {

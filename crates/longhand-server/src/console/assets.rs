@@ -5,7 +5,6 @@ use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use rust_embed::RustEmbed;
 
-use super::PAGE;
 use super::response::{Refusal, guarded, with_type};
 use crate::answer::ResponseBody;
 
@@ -21,8 +20,8 @@ pub(super) fn answer(parts: &Parts, path: &str) -> Result<Response<ResponseBody>
     // Addresses in the page are relative to the folder.
     let Some(file) = path.strip_prefix('/') else {
         let mut response = with_type(StatusCode::PERMANENT_REDIRECT, "text/plain", Vec::new());
-        let place = HeaderValue::from_str(&format!("{PAGE}/"));
-        response.headers_mut().insert(LOCATION, place.map_err(|_| Refusal::bad("no address"))?);
+        // Relative, since a private proxy has more before it.
+        response.headers_mut().insert(LOCATION, HeaderValue::from_static("console/"));
         return Ok(response);
     };
     let name = if file.is_empty() { "index.html" } else { file };
