@@ -22,7 +22,7 @@ use self::story::Turn;
 use crate::args::DemoArgs;
 use crate::config::Config;
 use crate::output::short_number;
-use crate::{CommandOutcome, models, output};
+use crate::{CommandOutcome, console, models, output};
 
 /// The budget of the demo: small, so that a minute shows several batches.
 const BUDGET: Tokens = Tokens(32_000);
@@ -108,7 +108,8 @@ async fn show(
          counted and priced as {MODEL}; all else is real. Nothing leaves this machine.",
         grouped(BUDGET.0 as usize)
     ));
-    let _ = args.no_open;
+    // The page that leads there is removed when the demo ends.
+    let _opened = if args.no_open { None } else { console::open_browser(&link) };
     let app = App::new(archive);
     let mut agent = DemoAgent::new(proxy.address());
     let mut newest = 0;

@@ -120,6 +120,7 @@ test("sent against got: what a fold stands for is one line", async (world) => {
   await left.locator("summary").first().click();
   assert.match(await left.locator(".why").innerText(), /Batch \d+/);
   assert.match(await left.innerText(), /Messages \d+ to \d+/);
+  await until(async () => /timetable|read_file/.test(await left.locator(".compare-body").innerText()), "what the fold stands for");
 });
 
 test("sent against got: the first request was sent as it came", async (world) => {

@@ -33,8 +33,8 @@ function line2(text, chars) {
 }
 
 /** Reads all of what a handle stands for. */
-export async function openHandle(session, handle) {
-  const found = await get("expand", { handle, session });
+export async function openHandle(session, handle, limit) {
+  const found = await get("expand", { handle, session, limit });
   return found.rest ? `${found.content}\n\n(more: longhand expand ${found.rest})` : found.content;
 }
 

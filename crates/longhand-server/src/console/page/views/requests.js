@@ -7,6 +7,8 @@ import { longText, openHandle, restore } from "../parts.js";
 import { address } from "./session.js";
 
 const PAGE = 250;
+/** So many messages of those that a fold stands for are shown at once. */
+const MESSAGES_SHOWN = 40;
 
 export async function requests(root, route, view) {
   const shown = new Sent(view, route);
@@ -182,16 +184,18 @@ class Sent {
       row.pinned && "pinned",
     ];
     const openWhole = row.handle ? () => openHandle(this.id, row.handle) : null;
+    if (row.kind === "folded") {
+      const handle = `${this.id}:${row.entry}-${row.last ?? row.entry}`;
+      const place = h("div", null, h("p", { class: "quiet" }, "Loading …"));
+      openHandle(this.id, handle, MESSAGES_SHOWN)
+        .then((text) => fill(place, longText(text, { code: true })))
+        .catch((error) => fill(place, h("p", { class: "bad" }, error.message)));
+      return [this.why(row, facts, several, canWrite), place];
+    }
     const side = (title, text, whole) => h("div", null, h("h3", null, title), text ? longText(text, { code: isCode, whole }) : h("p", { class: "quiet" }, "nothing"));
     const original = row.original ?? (isChanged && row.state !== "added" ? "" : null);
     return [
-      h(
-        "div",
-        { class: "why" },
-        h("span", null, facts.filter(Boolean).join(" · ")),
-        canWrite && isChanged && row.entry !== null && h("button", { type: "button", class: "button small", onclick: () => restore(this.view, row, this.undoable) }, "Restore…"),
-        row.entry !== null && h("a", { href: address(this.id, "talk", `?entry=${row.entry}`) }, several ? `Messages ${row.entry} to ${row.last}` : `Message ${row.entry}`),
-      ),
+      this.why(row, facts, several, canWrite && isChanged),
       original === null
         ? side(row.state === "added" ? "Added by Longhand" : "Received and sent", row.text, row.more ? openWhole : null)
         : h(
@@ -201,6 +205,16 @@ class Sent {
             side("Sent", row.text, null),
           ),
     ];
+  }
+
+  why(row, facts, several, canRestore) {
+    return h(
+      "div",
+      { class: "why" },
+      h("span", null, facts.filter(Boolean).join(" · ")),
+      canRestore && row.entry !== null && h("button", { type: "button", class: "button small", onclick: () => restore(this.view, row, this.undoable) }, "Restore…"),
+      row.entry !== null && h("a", { href: address(this.id, "talk", `?entry=${row.entry}`) }, several ? `Messages ${row.entry} to ${row.last}` : `Message ${row.entry}`),
+    );
   }
 
   table() {
