@@ -70,7 +70,12 @@ impl Calibration {
         let Ok(values) = archive.get(keys.collect()).await else { return };
         let learned = values.iter().flatten().filter_map(|learned| Learned::read(learned));
         let learned = learned.map(|learned| learned.at(now_ms()));
-        self.with(owner, model, |known| *known = learned.fold(*known, Learned::merged));
+        // The newest session tells how the model counts now; a limit may be known to any.
+        let mut learned = learned.take(if archive.is_shared() { SESSIONS_MAX } else { 1 });
+        self.with(owner, model, |known| {
+            let newest = learned.next().map_or(*known, |newest| known.merged(newest));
+            *known = learned.fold(newest, Learned::with_limit_of);
+        });
     }
 
     /// Compares our count with the tokens that a request was billed for. Returns what is to be kept.

@@ -205,6 +205,12 @@ impl Learned {
         }
     }
 
+    /// The same with the limit that another node has learned, if that is newer.
+    #[must_use]
+    pub fn with_limit_of(self, other: Self) -> Self {
+        Self { percent: self.percent, ..self.merged(other) }
+    }
+
     /// As an archive keeps it.
     fn told(self) -> String {
         let (kind, most) = match self.most {

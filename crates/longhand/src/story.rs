@@ -87,7 +87,9 @@ impl Chapter {
             }
             told
         });
-        claim.into_iter().for_each(|claim| claim.end(told.as_ref()));
+        if let Some(claim) = claim {
+            claim.end(told.as_ref());
+        }
         told
     }
 }

@@ -385,7 +385,7 @@ pub(super) async fn open(
         both(entry::forks(db, id, since.entries), batch::lines(db, id, since.batches)).await
     };
     let news = both(news, entry::newest_nodes(db, id, since.entries));
-    let (found, ((forks, lines), nodes)) = both(find(db, id), news).await;
+    let (found, ((forks, lines), nodes)) = Box::pin(both(find(db, id), news)).await;
     let Some(session) = found? else { return Ok(None) };
     let version = session.version();
     let is_earlier = since.birth == version.birth

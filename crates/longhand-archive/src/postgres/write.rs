@@ -103,7 +103,9 @@ async fn is_committed(server: &Server, transaction: &str) -> Result<bool, Fault>
         let asked = server.once(|db| -> Asked<'_, Option<String>> {
             let transaction = transaction.to_owned();
             Box::pin(async move {
-                let sql = "SELECT CASE WHEN $1::text::xid8 < pg_snapshot_xmax(pg_current_snapshot()) \
+                // A number that was not given out yet is of a transaction that a crash took. What a snapshot calls its end
+                // would not tell: the newest transaction lies beyond it while it is still under way.
+                let sql = "SELECT CASE WHEN $1::text::xid8 < pg_current_xact_id() \
                            THEN pg_xact_status($1::text::xid8) ELSE 'aborted' END";
                 let row = db.query_typed_one(sql, &[(&transaction, Type::TEXT)]).await?;
                 Ok(row.get(0))

@@ -168,7 +168,7 @@ impl ArchiveCopy<'_> {
                     error @ (ArchiveError::Damaged { .. }
                     | ArchiveError::NotTheOwner { .. }
                     | ArchiveError::Unfit { .. }
-                    | ArchiveError::Conflict { .. }
+                    | ArchiveError::NoSuchEntries { .. }
                     | ArchiveError::UnknownSession { .. }),
                 )) => error.to_string(),
                 Err(error) => return Err(error.into()),

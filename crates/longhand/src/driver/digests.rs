@@ -52,7 +52,9 @@ impl Digests {
         let known = if is_loaded { None } else { written_story(sink, session).await };
         let mut memory = session.lock();
         let teller = memory.teller.get_or_insert_with(Storyteller::default);
-        known.into_iter().for_each(|known| teller.learn(&known));
+        if let Some(known) = known {
+            teller.learn(&known);
+        }
         if let Some(story) = teller.heard() {
             sink.derive(session.id, Storyteller::KEY, story);
         }
