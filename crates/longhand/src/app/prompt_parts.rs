@@ -36,8 +36,8 @@ fn parts_of(piece: &str) -> Vec<PromptPart> {
         Ok(Value::Array(items)) if items.iter().any(is_tool) => items.iter().map(tool).collect(),
         Ok(Value::Array(blocks)) => vec![system(texts(&Value::Array(blocks)))],
         Ok(Value::String(text)) => vec![system(text)],
-        Ok(Value::Object(fields)) if let Some(content) = fields.get("content") => {
-            vec![system(texts(content))]
+        Ok(Value::Object(fields)) if fields.contains_key("content") => {
+            vec![system(texts(&fields["content"]))]
         }
         Ok(Value::Object(fields)) => {
             let name = fields.get("type").and_then(Value::as_str).map(str::to_owned);
