@@ -30,7 +30,7 @@ pub use digests::Digests;
 pub use direct::Direct;
 pub use live_batch::LiveBatch;
 pub use live_session::LiveSession;
-pub use maker::{Computing, Here, WindowError, WindowMaker};
+pub use maker::{Computing, HandedOver, Here, WindowError, WindowMaker};
 pub use memory::SessionMemory;
 pub use pending_write::{PendingWrite, SessionWrite, WriteOutcome, WriteStep, WriteWeight};
 pub use placed::{Keeper, NewAnswer, PlacedRequest, RequestPlace, UnplacedRequest};

@@ -20,8 +20,8 @@ use longhand_archive::{
     After, Archive, ArchiveError, LoggedBatch, NewSession, Owner, SessionId, attempts, outrun,
 };
 use longhand_core::{
-    Batch, Budget, CachePrices, Economy, History, Message, Meter, Plan, Policy, Rolling, Scale,
-    Seq, Size, Tokens, requests,
+    Batch, Budget, CachePause, CachePrices, Economy, History, Message, Meter, Plan, Policy,
+    Rolling, Scale, Seq, Size, Tokens, requests,
 };
 use longhand_dialect::{Dialect, DialectError};
 use longhand_summary::{Extractive, Summariser};
@@ -33,10 +33,10 @@ use crate::entry::opening_of;
 use crate::fit::Fitting;
 use crate::preamble;
 use crate::prompt::{Prompt, Window};
-use crate::receipt::{EditReceipt, Receipt};
+use crate::receipt::{EditReceipt, Receipt, ReceiptCause};
 use crate::redact::Redactor;
 use crate::round::{ModelCall, Round};
-use crate::story::Storyteller;
+use crate::story::{StoryClaim, Storyteller};
 
 pub use self::agent::Answered;
 use self::ahead::FoldedAhead;
@@ -69,6 +69,9 @@ pub enum SessionError {
     /// The meter could not be opened.
     #[error(transparent)]
     Meter(#[from] longhand_meter::MeterError),
+    /// The model that says what messages mean failed.
+    #[error(transparent)]
+    Embed(#[from] crate::embeddings::EmbedError),
 }
 
 impl From<WindowError> for SessionError {
@@ -465,9 +468,10 @@ impl Session {
         let request = SessionRequest::of(self, message, prompt);
         let mut live = self.planned_on();
         let mut slack = Tokens::ZERO;
-        let (digest, mut plan, window) = loop {
+        let (digest, mut plan, budget, window) = loop {
             let digest = self.digest();
-            let plan = self.plan(&request, prompt, settings, slack, &live, &digest);
+            let (plan, budget) =
+                self.plan(&request, prompt, settings, (slack, commit), &live, &digest);
             // If the summary would lose facts, a few more verbatim rounds are better as long as they fit.
             if matches!(settings.policy, Policy::Rolling(_)) && digest.is_lossy() {
                 let window = request.write(&live, prompt, &*self.settings.meter)?;
@@ -483,7 +487,7 @@ impl Session {
             live.truncate(known);
             // Another format may count for more than what was planned with.
             if !plan.fits() || window.tokens <= room || slack >= room {
-                break (digest, plan, window);
+                break (digest, plan, budget, window);
             }
             slack += window.tokens - room;
         };
@@ -514,6 +518,7 @@ impl Session {
             CommitWhen::At(now_ms) | CommitWhen::IfSummarised(now_ms) => now_ms,
         };
         let mut receipt = Receipt {
+            why: Some(ReceiptCause::of_plan(&budget, self.shown_tokens(room))),
             policy: Some(settings.policy.name().to_owned()),
             ..Receipt::of_plan(&request.path(), &plan, room)
         };
@@ -533,10 +538,10 @@ impl Session {
         request: &SessionRequest,
         prompt: &Prompt,
         settings: longhand_core::PlanSettings,
-        slack: Tokens,
+        (slack, commit): (Tokens, CommitWhen),
         live: &[Batch],
         digest: &Summarised,
-    ) -> Plan {
+    ) -> (Plan, Budget) {
         let history = History {
             path: request.path(),
             live,
@@ -555,21 +560,28 @@ impl Session {
             Policy::Auto if !self.is_undone => {
                 let system = request.system_tokens(&*self.settings.meter);
                 budget = budget.with_low_water(self.settings.low_water_percent, system);
-                budget.economy = self.economy(request);
+                budget.economy = self.economy(request, commit);
             }
             _ => {}
         }
-        Fitting::new(history, &*self.settings.meter).plan(&budget, &settings, digest)
+        (Fitting::new(history, &*self.settings.meter).plan(&budget, &settings, digest), budget)
     }
 
     /// The prices of coming requests, by the entries that are shown.
-    fn economy(&self, request: &SessionRequest) -> Option<Economy> {
+    fn economy(&self, request: &SessionRequest, commit: CommitWhen) -> Option<Economy> {
         let prices = self.settings.prices?;
         let messages = request.path().messages;
         let scale = Scale::new(&*self.settings.meter);
         let tokens = messages.iter().map(|message| scale.message(message, Tokens::MAX)).sum();
         let growth = Economy::of(prices, tokens, requests(messages));
-        Some(Economy { requests: self.rounds, ..growth })
+        let idle_ms = match commit {
+            CommitWhen::At(now_ms) => self.driver.live.lock().idle_ms(now_ms),
+            // A preview has no time, and after a round the provider has just read the prefix.
+            CommitWhen::Never | CommitWhen::IfSummarised(_) => None,
+        };
+        let life_ms = self.settings.cache_life_ms.unwrap_or(SessionSettings::CACHE_LIFE_MS);
+        let pause = idle_ms.map(|idle_ms| CachePause { life_ms, idle_ms });
+        Some(Economy { requests: self.rounds, pause, ..growth })
     }
 
     fn digest(&self) -> Summarised {
@@ -634,7 +646,8 @@ impl Session {
     fn tell_story(&mut self, digest: &Summarised) {
         let slow =
             self.settings.summarisers.iter().filter(|summariser| !summariser.is_instant()).cloned();
-        self.storyteller.tell(digest, slow.collect());
+        let claim = StoryClaim::of(&self.archive, self.id);
+        self.storyteller.tell(digest, slow.collect(), claim);
     }
 
     /// Stores a summary that has arrived. Returns whether no summary is being written any more.
