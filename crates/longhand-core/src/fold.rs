@@ -288,7 +288,7 @@ impl<'h> NewFold<'h> {
 
 /// Folds all that a history shows but for what every window shows, without a text: a later fold goes on from it.
 ///
-/// The first message of the user, system messages, pins and open calls stay. `tell` returns what the digest of the later
+/// What a plan folds last or never stays, and so does the first message of the user. `tell` returns what the digest of the later
 /// fold needs to know. `None` if nothing can be folded.
 pub fn fold_ahead(
     history: &History,
@@ -299,7 +299,7 @@ pub fn fold_ahead(
     let protection = opening.protection(0, Users::None);
     let first = history.path.messages.iter().position(Message::is_user_turn);
     let stays = |unit: &Unit| {
-        unit.rank == Rank::Never || first.is_some_and(|first| unit.messages.contains(&first))
+        unit.rank > Rank::Old || first.is_some_and(|first| unit.messages.contains(&first))
     };
     let units = protection.units.iter().filter(|unit| !stays(unit));
     let folded = joined(units.map(|unit| unit.messages.clone()));

@@ -19,6 +19,8 @@ use crate::prompt::Prompt;
 
 /// How many bytes of messages are folded at a time.
 const PORTION_BYTES: u64 = 4 << 20;
+/// Sessions of fewer bytes are read: that takes less than half a second.
+const LOGGED_BYTES_MIN: u64 = 12 << 20;
 /// How many bytes of messages stay for each token of a window, and at the least.
 const BYTES_PER_TOKEN: u64 = 16;
 const BYTES_MIN: u64 = 2 << 20;
@@ -38,7 +40,7 @@ pub(super) struct FoldedAhead {
 
 /// Keeps logs of what a session got since it was looked at last, if that is much. A window works out what it lacks.
 pub fn keep_logs(archive: &Arc<dyn Archive>, id: SessionId) -> Result<(), SessionError> {
-    if archive.session(id)?.is_none_or(|info| info.bytes < PORTION_BYTES) {
+    if archive.session(id)?.is_none_or(|info| info.bytes < LOGGED_BYTES_MIN) {
         return Ok(());
     }
     keep_logs_with(archive, id, &SessionSettings::new()?)
@@ -50,7 +52,7 @@ fn keep_logs_with(
     settings: &SessionSettings,
 ) -> Result<(), SessionError> {
     let bytes = archive.session(id)?.map_or(0, |info| info.bytes);
-    if bytes < PORTION_BYTES {
+    if bytes < LOGGED_BYTES_MIN {
         return Ok(());
     }
     let list = LogList::parse(archive.derived(id, LogList::KEY)?.as_deref());
@@ -92,13 +94,11 @@ impl Session {
             self.read_some(PORTION_BYTES as usize)?;
             let shown = self.shown_bytes();
             read += shown - stayed;
-            let last = self.shown.last().map(|entry| entry.seq);
-            let is_enough = shown - stayed >= PORTION_BYTES;
-            let Some((last, batch)) = last.zip(is_enough.then(|| self.fold_of_shown()).flatten())
-            else {
-                break;
-            };
-            logs.push_back((last, batch.clone(), read));
+            let is_enough = !self.unread.is_empty() || shown - stayed >= PORTION_BYTES;
+            let end = self.shown.last().filter(|_| is_enough).map(|entry| entry.seq);
+            let Some(end) = end else { break };
+            let Some(batch) = self.fold_of_shown() else { break };
+            logs.push_back((end, batch.clone(), read));
             if logs.len() > LOGS_MAX {
                 logs.pop_front();
             }
@@ -107,9 +107,9 @@ impl Session {
         }
         list.bytes = bytes;
         let mut derived = Vec::new();
-        for (last, batch, read_until) in logs {
-            let Some(link) = self.driver.link(last)? else { continue };
-            let log = KeptLog { last, link, base, batch };
+        for (end, batch, read_until) in logs {
+            let Some(link) = self.driver.link(end)? else { continue };
+            let log = KeptLog { last: end, link, base, batch };
             derived.push((list.add(bytes.saturating_sub(read - read_until)), log.write()));
         }
         derived.push((LogList::KEY.to_owned(), list.write()));

@@ -233,7 +233,7 @@ fn long_rounds(range: std::ops::Range<u64>) -> Vec<NewEntry> {
 
 /// A session of 14 MB that nobody has seen a window of.
 fn long_record() -> (Arc<dyn Archive>, SessionId) {
-    static ENTRIES: LazyLock<Vec<NewEntry>> = LazyLock::new(|| long_rounds(0..2_500));
+    static ENTRIES: LazyLock<Vec<NewEntry>> = LazyLock::new(|| long_rounds(0..3_200));
     let archive = memory();
     let entries = &*ENTRIES;
     assert!(entries.iter().map(|entry| entry.raw.len()).sum::<usize>() > 3 * (4 << 20));
@@ -255,13 +255,13 @@ fn first_window(archive: &Arc<dyn Archive>) -> String {
 fn a_long_record_is_folded_in_one_batch_and_nothing_of_it_is_left_out() {
     let (archive, id) = long_record();
     let mut session = open(&archive, 12_000);
-    assert_eq!(session.verbatim(), 0..2_500);
+    assert_eq!(session.verbatim(), 0..3_200);
     let preview = session.preview("And now?", &Prompt::default()).unwrap();
-    assert_eq!(session.verbatim(), 0..2_500, "a preview folds nothing");
-    assert_eq!(session.plain_rounds().unwrap().len(), 2_500);
+    assert_eq!(session.verbatim(), 0..3_200, "a preview folds nothing");
+    assert_eq!(session.plain_rounds().unwrap().len(), 3_200);
     let window = first_window(&archive);
     assert_eq!(window, preview.json);
-    assert!(window.contains("Step 2499: go on."));
+    assert!(window.contains("Step 3199: go on."));
     let batches = archive.batches(id, Page::ALL).unwrap().items;
     let [batch] = &*batches else { panic!("{} batches", batches.len()) };
     let fold = batch.batch.fold().unwrap();
@@ -282,9 +282,9 @@ fn a_long_record_is_folded_in_one_batch_and_nothing_of_it_is_left_out() {
     let mut again = open(&archive, 12_000);
     assert_eq!(again.window("And now?", &Prompt::default(), 9).unwrap().json, window);
     again.undo().unwrap();
-    assert_eq!(again.verbatim(), 0..2_500);
+    assert_eq!(again.verbatim(), 0..3_200);
     assert!(archive.verify(None).unwrap().is_empty());
-    assert!(first_window(&archive).contains("Step 2499: go on."));
+    assert!(first_window(&archive).contains("Step 3199: go on."));
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_kept_log_changes_no_window() {
     keep_logs(&archive, id).unwrap();
     let keys = archive.derived_keys(id, "log").unwrap();
     assert!(keys.len() >= 3 && keys.contains(&"logs".to_owned()), "{keys:?}");
-    assert_eq!(open(&archive, 12_000).verbatim(), 0..2_500, "it takes nothing out of sight");
+    assert_eq!(open(&archive, 12_000).verbatim(), 0..3_200, "it takes nothing out of sight");
     let preview = open(&archive, 12_000).preview("And now?", &Prompt::default()).unwrap();
     assert_eq!(preview.json, without);
     // Values that cannot be read, or are of another session, are passed over.
@@ -328,23 +328,25 @@ fn a_kept_log_hides_no_pin_and_tells_of_no_other_branch() {
     let original = opened.unwrap().unwrap();
     let original = original.original.as_str();
     assert!(original.contains("Step 99: go on.") && original.contains("Step 10000: go on."));
-    assert!(!original.contains("Step 100: go on.") && !window.contains("Step 2499"));
+    assert!(!original.contains("Step 100: go on.") && !window.contains("Step 3199"));
 }
 
 #[test]
-fn logs_are_kept_while_rounds_are_recorded() {
-    let archive = memory();
-    let mut session = open(&archive, 12_000);
-    for number in 0..1_200 {
-        let round = Round::new(&format!("Step {number}."), &filler::words(900, number), 0);
-        assert!(session.record(&round).unwrap().problem.is_none());
-    }
-    let id = session.id();
-    assert!(archive.derived_keys(id, "log").unwrap().len() >= 2);
-    assert_eq!(archive.batches(id, Page::ALL).unwrap().items.len(), 0);
-    // One round more, by another process, is counted with what the log covers.
-    let before = session.tokens().unwrap();
-    let recorded = open(&archive, 12_000).record(&Round::new("Go on.", "Gladly.", 0)).unwrap();
-    let ratio = recorded.tokens.0 as f64 / before.0 as f64;
-    assert!((0.95..1.05).contains(&ratio), "{} {before}", recorded.tokens);
+fn logs_are_kept_when_rounds_are_recorded() {
+    let (archive, id) = long_record();
+    let keys = || archive.derived_keys(id, "log").unwrap();
+    assert!(keys().is_empty());
+    let record = |user: &str| {
+        let recorded = open(&archive, 12_000).record(&Round::new(user, "Gladly.", 0)).unwrap();
+        assert!(recorded.problem.is_none());
+        recorded.tokens
+    };
+    record("Go on.");
+    assert!(keys().len() >= 3, "{:?}", keys());
+    assert!(archive.batches(id, Page::ALL).unwrap().items.is_empty());
+    // What the logs cover is estimated.
+    let recorded = record("And further.");
+    let counted = open(&archive, 12_000).tokens().unwrap();
+    let ratio = recorded.0 as f64 / counted.0 as f64;
+    assert!((0.95..1.05).contains(&ratio), "{recorded} {counted}");
 }
