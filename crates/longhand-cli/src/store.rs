@@ -26,6 +26,11 @@ static NAMED: OnceLock<PathBuf> = OnceLock::new();
 /// Commands that work on no archive, or that end with another program's command line.
 const WITHOUT_ARCHIVE: [&str; 6] = ["check", "completions", "count", "replay", "run", "trust"];
 
+/// The archive that a flag named.
+pub(crate) fn named() -> Option<&'static Path> {
+    NAMED.get().map(PathBuf::as_path)
+}
+
 /// A command of ours in a sentence, on the archive that this one works on.
 pub(crate) fn command(words: &str) -> String {
     addressed(&format!("`longhand {words}`"))

@@ -12,6 +12,8 @@ use longhand::{Archive, Extractive, Miner, Owner, Redactor, Summariser, Tokens};
 use longhand_core::Policy;
 use longhand_model::Prices;
 
+use crate::console::ConsoleSettings;
+
 /// Where models are offered the tool that brings back what a window left out. It is never added to a session in its
 /// middle, nor where a request forces a tool or forbids others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +80,8 @@ pub struct Settings {
     pub recall_tool: RecallTool,
     /// How far that tool reaches.
     pub recall_reach: RecallReach,
+    /// Whether clients that order a summary of their conversation get a fold of it, without the upstream being asked.
+    pub answer_compactions: bool,
     /// Where every message is kept.
     pub archive: Arc<dyn Archive>,
     /// Whether nothing is archived: what a window leaves out is kept in memory for a while, without handles.
@@ -121,6 +125,8 @@ pub struct Settings {
     pub agent: Option<String>,
     /// Takes secrets out of what is archived; what is sent on keeps them.
     pub redactor: Option<Arc<Redactor>>,
+    /// The console; without it there is none.
+    pub console: Option<ConsoleSettings>,
 }
 
 impl Settings {
@@ -149,6 +155,7 @@ impl Settings {
             embeddings: None,
             recall_tool: RecallTool::Never,
             recall_reach: RecallReach::Session,
+            answer_compactions: false,
             archive,
             no_archive: false,
             require_archive: false,
@@ -170,6 +177,7 @@ impl Settings {
             session: None,
             agent: None,
             redactor: None,
+            console: None,
         }
     }
 

@@ -135,6 +135,8 @@
 mod admit;
 pub mod agent_files;
 pub mod app;
+pub mod clean;
+pub mod context;
 mod digest;
 pub mod driver;
 pub mod embeddings;

@@ -23,6 +23,7 @@ impl Session {
         message: &str,
         prompt: &Prompt,
         request: &SessionRequest,
+        live: &[Batch],
         planned: &Batch,
         window: &Window,
     ) -> Result<Option<RecalledWindow>, SessionError> {
@@ -37,7 +38,7 @@ impl Session {
         };
         let recall = RecallRoom { share, free: room.saturating_sub(window.tokens) };
         let planned = Some(planned).filter(|batch| !batch.edits.is_empty());
-        let mut live: Vec<Batch> = self.live.iter().chain(planned).cloned().collect();
+        let mut live: Vec<Batch> = live.iter().chain(planned).cloned().collect();
         let meter = &*self.settings.meter;
         let embeddings = self.settings.embeddings.as_deref();
         let remembered =
