@@ -27,7 +27,7 @@ fn of_recall(args: &EvalRecallArgs) -> Result<CommandOutcome> {
         progress::rename(&format!("asking question {done} of {all}"));
     };
     let embedder = args.embeddings.as_deref().map(embeddings::of_folder).transpose()?;
-    let figures = recall(&file, &*meter, Tokens(args.budget), embedder, &mut asked)?;
+    let figures = recall(&file, &*meter, Tokens(args.budget), embedder.as_ref(), &mut asked)?;
     if args.json {
         output::print_json(&figures)?;
     } else {

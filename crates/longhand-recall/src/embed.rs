@@ -1,4 +1,4 @@
-//! A small language model that says what a text means: MiniLM, read from the files that it is published as.
+//! A small language model that says what a text means: `MiniLM`, read from the files that it is published as.
 //!
 //! What it says is a vector. Texts that mean the same have vectors that point the same way.
 

@@ -95,14 +95,14 @@ pub fn recall(
     file: &QuestionFile,
     meter: &dyn Meter,
     limit: Tokens,
-    embedder: Option<Arc<dyn Embedder>>,
+    embedder: Option<&Arc<dyn Embedder>>,
     asked: &mut dyn FnMut(usize, usize),
 ) -> Result<RecallEval, SessionError> {
     let mut tally = Tally::default();
     let (mut done, all) = (0, file.conversations.iter().map(|of| of.questions.len()).sum());
     for conversation in &file.conversations {
         let (archive, id) = recorded(conversation)?;
-        let embeddings = match &embedder {
+        let embeddings = match embedder {
             Some(embedder) => {
                 let embedder = Arc::clone(embedder);
                 Some(Embeddings::of_session(

@@ -74,10 +74,10 @@ fn what_was_said_in_other_words_is_found() {
         QuestionedConversation { turns: turns.collect(), questions: questions.collect() };
     let file = QuestionFile { conversations: vec![conversation] };
     let meter = SessionSettings::new().unwrap().meter;
-    let evidence = |embedder: Option<Arc<dyn Embedder>>| {
+    let evidence = |embedder: Option<&Arc<dyn Embedder>>| {
         recall(&file, &*meter, Tokens(300), embedder, &mut |_, _| {}).unwrap().evidence_all
     };
-    let (words, meanings) = (evidence(None), evidence(Some(model)));
+    let (words, meanings) = (evidence(None), evidence(Some(&model)));
     assert!(meanings >= 80.0 && words <= 40.0, "{words} by words, {meanings} by meaning");
 }
 
