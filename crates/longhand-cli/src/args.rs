@@ -1,6 +1,8 @@
 //! The command line.
 
 mod archive;
+mod console;
+mod demo;
 mod eval;
 mod files;
 mod mcp;
@@ -20,8 +22,10 @@ use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
 pub(crate) use self::archive::{
-    ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs, PruneArgs,
+    ArchiveCommand, ArchiveCommandArgs, BackupArgs, CopyArgs, MigrateArgs, PruneArgs,
 };
+pub(crate) use self::console::{ConsoleArgs, ProxyConsoleArgs};
+pub(crate) use self::demo::{DemoArgs, TopArgs};
 pub(crate) use self::eval::{EvalArgs, EvalCommand, EvalRecallArgs};
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs, RepairArgs};
 pub(crate) use self::mcp::{
@@ -103,10 +107,16 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Launch(LaunchArgs),
+    /// Show the archive in the browser: sessions, windows, what was left out, what it saved
+    Console(ConsoleArgs),
     /// Let an agent search and read the archive, as an MCP server
     Mcp(McpArgs),
     /// Show what was sent, cached and saved, and what it cost
     Usage(UsageArgs),
+    /// Watch sessions, windows and savings in the terminal
+    Top(TopArgs),
+    /// Watch a session that is played to you, in the console: offline, in a temporary place
+    Demo(DemoArgs),
     /// Show every setting and path, and test the archive and every model
     Doctor(DoctorArgs),
     /// Trust the longhand.toml of a folder until it changes
@@ -180,7 +190,8 @@ pub(crate) struct ChatArgs {
   OPENAI_BASE_URL=http://127.0.0.1:4141/v1 your-agent
   ANTHROPIC_BASE_URL=http://127.0.0.1:4141 your-agent
 
-The proxy itself answers /longhand/health, /longhand/ready and /longhand/metrics.")]
+The proxy itself answers /longhand/health, /longhand/ready, /longhand/metrics and, with a login, \
+/longhand/console/: open the link that it prints.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ServeArgs {
     /// The address to listen on; port 0 picks a free port
@@ -212,6 +223,10 @@ pub(crate) struct ServeArgs {
     /// the background [default: models.summary in the settings, or extractive]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) summariser: Vec<String>,
+    /// Answer a client that orders a summary of its conversation (Claude Code's /compact, Codex) with a fold from the
+    /// archive, at once and without the model; an order to which the user added something goes to the model
+    #[arg(long)]
+    pub(crate) answer_compactions: bool,
     /// Offer models a tool that brings back what was left out; clients never see it. Sessions that began without it
     /// go on without it
     #[arg(long, visible_alias = "expand-tool")]
@@ -246,7 +261,12 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) redact: bool,
     #[command(flatten)]
+    pub(crate) console: ProxyConsoleArgs,
+    #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
+    /// Print a line for each request
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
     /// Print only the address and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,

@@ -7,8 +7,11 @@ mod chat;
 mod check;
 mod compact;
 mod config;
+mod console;
 mod count;
+mod demo;
 mod doctor;
+mod embeddings;
 mod eval;
 mod expand;
 mod history;
@@ -34,9 +37,11 @@ mod search;
 mod serve;
 mod session_file;
 mod store;
+mod top;
 mod transfer;
 mod trust;
 mod usage;
+mod verbose;
 mod weigh;
 
 use std::process::ExitCode;
@@ -98,8 +103,11 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         #[cfg(target_os = "linux")]
         Command::Launch(args) => run::launch(&args),
+        Command::Console(args) => console::run(&args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Usage(args) => usage::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Trust(args) => trust::run(&args),
         Command::Completions(args) => completions(&args),

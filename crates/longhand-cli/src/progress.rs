@@ -40,7 +40,9 @@ pub(crate) fn label(command: &Command) -> Option<&'static str> {
         Command::Export(_) => "exporting",
         Command::Import(_) => "importing",
         Command::Rm(_) => "removing",
-        Command::Archive(ArchiveCommandArgs { command: ArchiveCommand::Backup(_) }) => "copying",
+        Command::Archive(ArchiveCommandArgs {
+            command: ArchiveCommand::Backup(_) | ArchiveCommand::Copy(_),
+        }) => "copying",
         Command::Archive(ArchiveCommandArgs { command: ArchiveCommand::Migrate(_) }) => "migrating",
         Command::Doctor(_) => "testing the archive and the models",
         _ => return None,

@@ -232,6 +232,7 @@ fn read_line(builder: &mut Builder, line: &JsonNode, element: usize) {
                     .get(&text, "isError")
                     .is_some_and(|value| &text[value.span()] == "true"),
                 fixed: false,
+                loads_tools: false,
             };
             made.add(
                 Part::Result(result),

@@ -139,6 +139,7 @@ pub mod clean;
 pub mod context;
 mod digest;
 pub mod driver;
+pub mod embeddings;
 mod entry;
 pub mod eval;
 mod fit;

@@ -16,6 +16,8 @@ pub(crate) struct ArchiveCommandArgs {
 pub(crate) enum ArchiveCommand {
     /// Copy the archive while it is in use, and check the copy
     Backup(BackupArgs),
+    /// Copy all sessions of an archive into another one: a file or a server
+    Copy(CopyArgs),
     /// Bring an archive of an earlier release to the format of this one
     Migrate(MigrateArgs),
     /// Remove conversations that were not used for long
@@ -91,6 +93,30 @@ pub(crate) struct BackupArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Each of the two is a file or an address such as postgres://user@host/database. TO is made if it is not \
+there; what it has already stays. Every session is copied with everything that is kept of it, then read from TO and compared. \
+Programs may go on writing to FROM: what they write is copied by another pass, or the session is named. If the command is \
+interrupted, run it again: it goes on where it stopped. The status is 1 if a session could not be copied, \
+and a line says why.
+
+Example:
+  longhand archive copy ~/.local/share/longhand/archive.db postgres://longhand@db.example/longhand"
+)]
+pub(crate) struct CopyArgs {
+    /// The archive that is read
+    pub(crate) from: PathBuf,
+    /// The archive that is written to
+    pub(crate) to: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Print nothing but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,

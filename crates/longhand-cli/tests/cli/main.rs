@@ -8,6 +8,7 @@ mod bad_input;
 #[cfg(unix)]
 mod chat;
 mod compact;
+mod copy;
 #[cfg(unix)]
 mod documents;
 mod expand;
@@ -42,5 +43,7 @@ mod sessions;
 mod story;
 #[cfg(unix)]
 mod surroundings;
+#[cfg(unix)]
+mod top;
 mod transfer;
 mod windows;

@@ -142,6 +142,8 @@ fn claude_name(folder: &str) -> String {
 /// assert_eq!(shell_word("notes/plan.md"), "notes/plan.md");
 /// assert_eq!(shell_word("it's here"), r"'it'\''s here'");
 /// assert_eq!(shell_word("-rf"), "'-rf'");
+/// assert_eq!(shell_word("$(touch x)"), "'$(touch x)'");
+/// assert_eq!(shell_word("a\nrm -rf ~"), "'arm -rf ~'");
 /// ```
 pub fn shell_word(word: &str) -> String {
     if word.starts_with('-') { in_quotes(word) } else { escaped(word) }
@@ -154,6 +156,8 @@ fn escaped(word: &str) -> String {
 }
 
 fn in_quotes(word: &str) -> String {
+    // A line break would end the command where it is pasted, and what a session says may be hostile.
+    let word: String = word.chars().filter(|c| !c.is_control()).collect();
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 

@@ -73,6 +73,25 @@ pub enum AppError {
         /// How many entries it has.
         entries: u64,
     },
+    /// The session has no such request.
+    #[error("session {session} has {requests} requests, numbered from 1")]
+    NoSuchRequest {
+        /// The session.
+        session: String,
+        /// How many requests its log has.
+        requests: u64,
+    },
+    /// A batch that is to be undone is not the newest that is live.
+    #[error(
+        "batch {batch} is not the newest live one{}",
+        newest.map(|newest| format!(", which is {newest}")).unwrap_or_default()
+    )]
+    OtherBatch {
+        /// The batch that was named.
+        batch: u64,
+        /// The newest live one, if there is any.
+        newest: Option<u64>,
+    },
     /// A search without words.
     #[error("there is nothing to search for")]
     EmptyQuery,
@@ -181,6 +200,7 @@ impl AppError {
                     shell_word(session)
                 ));
             }
+            Self::OtherBatch { .. } => "see what was done since, and name the newest batch",
             Self::EmptyQuery => {
                 "give words, or a filter such as --session, --project, --role or --since"
             }
@@ -234,6 +254,8 @@ impl AppError {
             Self::BadName { .. } | Self::NoName => "bad_name",
             Self::NameTaken { .. } => "name_taken",
             Self::NoSuchEntry { .. } => "no_such_entry",
+            Self::NoSuchRequest { .. } => "no_such_request",
+            Self::OtherBatch { .. } => "other_batch",
             Self::EmptyQuery => "empty_query",
             Self::BadRegex(_) => "bad_regex",
             Self::BadPage(_) => "bad_page",

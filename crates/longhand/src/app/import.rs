@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{App, AppError, check_new_name};
 use crate::agent_files::{Agent, AgentFile};
 use crate::driver::{
-    Rejoined, Rejoining, entry_with, group_of, new_entry, opening_of, origin_of, rejoin,
+    Rejoined, Rejoining, entry_with, group_of, keep_logs, new_entry, opening_of, origin_of, rejoin,
 };
 use crate::transfer::{self, Exported, ExportedMessage, ExportedSession, Imported, TransferError};
 use crate::{Redactor, Round};
@@ -249,7 +249,10 @@ impl App {
                     && !request.append
                     && Path::new(&request.file).is_file();
                 match self.rejoined(text, *conversation, request)? {
-                    Rejoining::Known(rejoined) => vec![ImportedSession::again(*rejoined)],
+                    Rejoining::Known(rejoined) => {
+                        keep_logs(&self.archive, rejoined.session.id)?;
+                        vec![ImportedSession::again(*rejoined)]
+                    }
                     Rejoining::Unknown(..) if is_agent_file => {
                         vec![self.import_one_file(request)?]
                     }
@@ -332,6 +335,7 @@ impl App {
         let exported = Exported::open(source.open()?, request.bytes_max)?;
         let counts = transfer::messages(&*self.archive, target.session, after, exported, entry);
         let (added, rounds) = counts?;
+        keep_logs(&self.archive, target.session)?;
         Ok(target.imported(rounds, added))
     }
 
@@ -510,6 +514,7 @@ impl<'a> Appending<'a> {
     fn finish(mut self) -> Result<ImportedSession, AppError> {
         self.append()?;
         let target = self.target.as_ref().ok_or(AppError::NothingToImport)?;
+        keep_logs(&self.app.archive, target.session)?;
         Ok(target.imported(self.rounds, self.entries))
     }
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{App, AppError, ImportRequest};
 use crate::agent_files::{Agent, AgentContent, AgentFile};
-use crate::driver::{Rejoining, entry_of, group_of, new_entry, opening_of, origin_of};
+use crate::driver::{Rejoining, entry_of, group_of, keep_logs, new_entry, opening_of, origin_of};
 use crate::time;
 
 /// How much of a file tells where it comes from.
@@ -160,6 +160,7 @@ impl App {
         wait(self.archive.write(vec![write]))?
             .into_iter()
             .try_for_each(|written| written.map(drop))?;
+        keep_logs(&self.archive, id)?;
         import.bytes = bytes_read;
         Ok(import)
     }
