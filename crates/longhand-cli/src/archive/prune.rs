@@ -1,6 +1,6 @@
 //! `longhand archive prune`.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 use anyhow::{Context, Result};
 use longhand::app::{
@@ -62,8 +62,7 @@ fn may_remove(args: &PruneArgs, plan: &PrunePlan) -> Result<bool> {
     }
     output::print(&listed(plan))?;
     let count = counted(plan.conversations.len(), "conversation");
-    eprint!("remove {count} for good? [y/N] ");
-    std::io::stderr().flush().ok();
+    output::say(&format!("remove {count} for good? [y/N]"));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).context("cannot read the answer")?;
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
