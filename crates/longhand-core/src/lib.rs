@@ -56,8 +56,8 @@ pub use economy::{CachePause, CachePrices, Economy, requests};
 pub use edit::{Batch, Edit, EditKind, Fold, Place, Seq, Span};
 pub use entering::clipped_on_entry;
 pub use fold::{
-    Digest, Digested, Folded, FoldedPlaces, IndexDigest, earlier, find_fold, folded_messages,
-    is_fold,
+    Digest, Digested, Folded, FoldedPlaces, IndexDigest, earlier, find_fold, fold_ahead,
+    folded_messages, is_fold,
 };
 pub use hand_over::handed_over;
 pub use handle::{Handle, content_hash};

@@ -39,7 +39,7 @@ fn read_loaded(builder: &mut Builder, elements: &[JsonNode], path: &[usize]) {
     };
     let mut loaded = LoadedSession {
         compactions: (0..elements.len()).filter(|at| is(*at, "compaction")).count(),
-        unread: std::mem::take(&mut builder.source.unread),
+        unread: builder.source.unread.clone(),
         opening: opening(builder, elements, path),
         dangling: dangling(&text, elements),
         ..LoadedSession::default()

@@ -55,6 +55,7 @@ pub use crate::learned::{Learned, TooLong};
 pub use crate::one_request::{image_rule, tokens_outside_messages};
 pub use crate::redact::hidden_tokens;
 pub use crate::rejoin::{Rejoined, Rejoining, group_of, rejoin};
+pub use crate::session::keep_logs;
 pub use crate::source::origin_of;
 pub use crate::story::Storyteller;
 pub use longhand_core::Scale;

@@ -1,7 +1,7 @@
 //! What is noted of a batch: why it was made, what it saves, and who wrote the text of its fold.
 
 use longhand_core::{
-    Batch, Budget, EditKind, Path, Plan, Seq, Tally, Tokens, folded_messages, reasons,
+    Batch, Budget, Edit, EditKind, Path, Plan, Seq, Tally, Tokens, folded_messages, reasons,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -63,6 +63,20 @@ pub enum ReceiptCause {
     /// A later version wrote it.
     #[serde(other)]
     Unknown,
+}
+
+impl ReceiptCause {
+    /// The word for it in receipts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+            Self::Pause => "pause",
+            Self::Reference => "reference",
+            Self::Recall => "recall",
+            Self::Compaction => "compaction",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// One edit of a batch.
@@ -198,18 +212,23 @@ impl EditReceipt {
 fn edit_receipts(path: &Path, batch: &Batch) -> Vec<EditReceipt> {
     let edits = batch.edits.iter().zip(reasons(path, batch));
     let receipts = edits.map(|(edit, reason)| {
-        let (kind, at) = match edit.kind() {
-            EditKind::Stub(place) => ("stub", format!("{}.{}", place.entry.0, place.part)),
-            EditKind::Clip(place) => ("clip", format!("{}.{}", place.entry.0, place.part)),
-            EditKind::Fold(spans) => {
-                let spans = spans.iter().map(|span| format!("{}-{}", span.first.0, span.last.0));
-                ("fold", spans.collect::<Vec<_>>().join(" "))
-            }
-            EditKind::Insert => ("insert", edit.first().0.to_string()),
-        };
+        let (kind, at) = kind_and_place(edit);
         EditReceipt { edit: kind.to_owned(), at, why: reason.as_str().to_owned() }
     });
     receipts.collect()
+}
+
+/// What an edit is, and where it stands, as receipts tell.
+pub(crate) fn kind_and_place(edit: &Edit) -> (&'static str, String) {
+    match edit.kind() {
+        EditKind::Stub(place) => ("stub", format!("{}.{}", place.entry.0, place.part)),
+        EditKind::Clip(place) => ("clip", format!("{}.{}", place.entry.0, place.part)),
+        EditKind::Fold(spans) => {
+            let spans = spans.iter().map(|span| format!("{}-{}", span.first.0, span.last.0));
+            ("fold", spans.collect::<Vec<_>>().join(" "))
+        }
+        EditKind::Insert => ("insert", edit.first().0.to_string()),
+    }
 }
 
 #[cfg(test)]

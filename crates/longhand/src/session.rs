@@ -1,6 +1,7 @@
 //! Sessions: recording rounds and making windows.
 
 mod agent;
+mod ahead;
 mod driver;
 pub(crate) mod name;
 mod reading;
@@ -35,9 +36,11 @@ use crate::prompt::{Prompt, Window};
 use crate::receipt::{EditReceipt, Receipt, ReceiptCause};
 use crate::redact::Redactor;
 use crate::round::{ModelCall, Round};
-use crate::story::Storyteller;
+use crate::story::{StoryClaim, Storyteller};
 
 pub use self::agent::Answered;
+use self::ahead::FoldedAhead;
+pub use self::ahead::keep_logs;
 use self::driver::SessionDriver;
 use self::reading::keep_newest_state;
 use self::remember::RecalledWindow;
@@ -66,6 +69,9 @@ pub enum SessionError {
     /// The meter could not be opened.
     #[error(transparent)]
     Meter(#[from] longhand_meter::MeterError),
+    /// The model that says what messages mean failed.
+    #[error(transparent)]
+    Embed(#[from] crate::embeddings::EmbedError),
 }
 
 impl From<WindowError> for SessionError {
@@ -129,6 +135,10 @@ pub struct Session {
     shown: Vec<ShownEntry>,
     /// The numbers of those that were not read yet, after the others.
     unread: VecDeque<Range<u64>>,
+    /// What no window can show is folded before it is read with the rest.
+    ahead: Option<FoldedAhead>,
+    /// Whether all entries are read that are not folded by a batch.
+    reads_all: bool,
     /// The batches that say what is shown, each built on the one before it.
     live: Vec<Batch>,
     /// The number of the newest of them in the archive's log, or 0.
@@ -143,6 +153,8 @@ pub struct Session {
     storyteller: Storyteller,
     /// How many of the shown entries were counted, and what the window counted for then.
     weighed: Option<(usize, Tokens)>,
+    /// How many bytes are to be recorded until it is looked whether a log of them is to be kept.
+    log_due: usize,
 }
 
 /// Whether a new batch is committed, and when it was made.
@@ -203,6 +215,8 @@ impl Session {
             settings,
             shown: Vec::new(),
             unread: VecDeque::new(),
+            ahead: None,
+            reads_all: false,
             live: Vec::new(),
             newest_batch: 0,
             pins: Vec::new(),
@@ -212,6 +226,7 @@ impl Session {
             is_undone: false,
             storyteller: Storyteller::default(),
             weighed: None,
+            log_due: 0,
         };
         let state = session.archive.derived(id, Storyteller::KEY)?;
         session.storyteller = Storyteller::new(state.as_deref());
@@ -258,7 +273,11 @@ impl Session {
             Ok(folding) => (recorded.folded, recorded.over) = (folding.rounds, folding.over),
             Err(problem) => recorded.problem = Some(problem),
         }
-        recorded.tokens = match self.read_all() {
+        if let Err(problem) = self.keep_logs_of(&entries) {
+            recorded.problem.get_or_insert(problem);
+        }
+        let budget = self.settings.budget;
+        recorded.tokens = match self.fold_ahead(budget).and_then(|()| self.read_all()) {
             Ok(()) => self.weigh(),
             Err(problem) => {
                 recorded.problem.get_or_insert(problem);
@@ -407,7 +426,6 @@ impl Session {
     ) -> Result<Window, SessionError> {
         self.catch_up()?;
         self.hear_story(Duration::ZERO)?;
-        self.fold_portions(prompt, now_ms)?;
         let said = Some(message).filter(|message| !message.is_empty());
         self.make_window(said, prompt, self.settings.plan, CommitWhen::At(now_ms))
     }
@@ -427,7 +445,9 @@ impl Session {
         settings: longhand_core::PlanSettings,
         commit: CommitWhen,
     ) -> Result<Window, SessionError> {
+        let room = prompt.budget.unwrap_or(self.settings.budget);
         for () in attempts() {
+            self.fold_ahead(room)?;
             self.read_all()?;
             if let Some(window) = self.try_window(message, prompt, settings, commit)? {
                 return Ok(window);
@@ -446,33 +466,42 @@ impl Session {
     ) -> Result<Option<Window>, SessionError> {
         let room = prompt.budget.unwrap_or(self.settings.budget);
         let request = SessionRequest::of(self, message, prompt);
+        let mut live = self.planned_on();
         let mut slack = Tokens::ZERO;
         let (digest, mut plan, budget, window) = loop {
             let digest = self.digest();
-            let (plan, budget) = self.plan(&request, prompt, settings, (slack, commit), &digest);
+            let (plan, budget) =
+                self.plan(&request, prompt, settings, (slack, commit), &live, &digest);
             // If the summary would lose facts, a few more verbatim rounds are better as long as they fit.
             if matches!(settings.policy, Policy::Rolling(_)) && digest.is_lossy() {
-                let window = request.write(&self.live, prompt, &*self.settings.meter)?;
+                let window = request.write(&live, prompt, &*self.settings.meter)?;
                 if window.tokens <= room {
                     return Ok(Some(window));
                 }
             }
-            let known = self.live.len();
+            let known = live.len();
             if !plan.is_noop() {
-                self.live.push(plan.batch.clone());
+                live.push(plan.batch.clone());
             }
-            let window = request.write(&self.live, prompt, &*self.settings.meter);
-            self.live.truncate(known);
-            let window = window?;
+            let window = request.write(&live, prompt, &*self.settings.meter)?;
+            live.truncate(known);
             // Another format may count for more than what was planned with.
             if !plan.fits() || window.tokens <= room || slack >= room {
                 break (digest, plan, budget, window);
             }
             slack += window.tokens - room;
         };
+        if self.ahead.is_some() && plan.batch.fold().is_none() {
+            // No batch has what was folded ahead.
+            self.reads_all = true;
+            self.reload()?;
+            return Ok(None);
+        }
         let window = Window { shortfall: window.tokens.saturating_sub(room), ..window };
         let recalled = match message {
-            Some(message) => self.recalled(message, prompt, &request, &plan.batch, &window)?,
+            Some(message) => {
+                self.recalled(message, prompt, &request, &live, &plan.batch, &window)?
+            }
             None => None,
         };
         if let (true, Some(RecalledWindow { window, batch })) = (plan.is_noop(), &recalled) {
@@ -510,11 +539,12 @@ impl Session {
         prompt: &Prompt,
         settings: longhand_core::PlanSettings,
         (slack, commit): (Tokens, CommitWhen),
+        live: &[Batch],
         digest: &Summarised,
     ) -> (Plan, Budget) {
         let history = History {
             path: request.path(),
-            live: &self.live,
+            live,
             pins: &self.pins,
             fixed: Size::ZERO,
             wire: request.wire,
@@ -603,6 +633,7 @@ impl Session {
         }
         if let Some(fold) = batch.fold() {
             self.shown.retain(|entry| !fold.contains(entry.seq));
+            self.ahead = None;
             self.tell_story(digest);
         }
         self.live.push(batch);
@@ -615,7 +646,8 @@ impl Session {
     fn tell_story(&mut self, digest: &Summarised) {
         let slow =
             self.settings.summarisers.iter().filter(|summariser| !summariser.is_instant()).cloned();
-        self.storyteller.tell(digest, slow.collect());
+        let claim = StoryClaim::of(&self.archive, self.id);
+        self.storyteller.tell(digest, slow.collect(), claim);
     }
 
     /// Stores a summary that has arrived. Returns whether no summary is being written any more.

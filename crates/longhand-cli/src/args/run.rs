@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
 
-use super::{ArchiveArgs, ProxyRecallArgs, amount};
+use super::{ArchiveArgs, ProxyConsoleArgs, ProxyRecallArgs, amount};
 
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -44,6 +44,8 @@ pub(crate) struct RunArgs {
     pub(crate) recall_scope: RecallChoice,
     #[command(flatten)]
     pub(crate) brought_back: ProxyRecallArgs,
+    #[command(flatten)]
+    pub(crate) console: ProxyConsoleArgs,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Print nothing at the end
@@ -124,6 +126,7 @@ pub(crate) struct UsageArgs {
 pub(crate) enum UsageBy {
     Day,
     Model,
+    Agent,
     Session,
 }
 
@@ -131,6 +134,7 @@ impl From<UsageBy> for longhand::app::UsageBy {
     fn from(by: UsageBy) -> Self {
         match by {
             UsageBy::Day => Self::Day,
+            UsageBy::Agent => Self::Agent,
             UsageBy::Model => Self::Model,
             UsageBy::Session => Self::Session,
         }

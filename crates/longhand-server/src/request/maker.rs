@@ -56,8 +56,9 @@ impl Windows {
             low_water_percent: settings.low_water_percent,
         };
         let digests = Digests::new(&limited(&settings.summarisers), settings.miner.clone());
+        let embeddings = settings.embeddings.clone();
         Self {
-            maker: WindowMaker { planner: Arc::new(planner), digests },
+            maker: WindowMaker { planner: Arc::new(planner), digests, embeddings },
             waiter: BatchWaiter::new(settings, metrics),
             knowledge: Arc::clone(knowledge),
             metrics: Arc::clone(metrics),

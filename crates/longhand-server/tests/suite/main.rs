@@ -6,6 +6,7 @@ mod answers;
 mod archive;
 mod common;
 mod compactions;
+mod console;
 mod cuts;
 mod editions;
 mod failure;

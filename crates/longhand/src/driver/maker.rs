@@ -17,6 +17,7 @@ use super::remember::{NewWords, RecallRoom};
 use super::sink::Sink;
 use super::source::{CountedRequest, Purpose, WindowSource};
 use super::window::{MadeWindow, PlannedEdits};
+use crate::embeddings::Embeddings;
 use crate::recall;
 use crate::receipt::{Receipt, ReceiptCause};
 
@@ -79,6 +80,8 @@ pub struct WindowMaker {
     pub planner: Arc<Planner>,
     /// Writes what folds say.
     pub digests: Digests,
+    /// Knows what messages mean, where there is a model for it.
+    pub embeddings: Option<Arc<Embeddings>>,
 }
 
 impl WindowMaker {
@@ -110,7 +113,9 @@ impl WindowMaker {
         limits: WindowLimits,
         fits: bool,
     ) -> Result<MadeWindow, WindowError> {
-        if !source.placed.session.is_unedited() {
+        // Where several nodes serve a session, another one may have made its first edits.
+        let may_be_edited = sink.archive().is_shared() || !source.placed.session.is_unedited();
+        if may_be_edited && !source.is_checked {
             refresh(sink, source).await?;
         }
         let edits = live_edits(sink, source).await?;
@@ -178,7 +183,7 @@ impl WindowMaker {
         let Some(plan) = plan else { return Ok(shown) };
         let done = PlannedEdits::new(&plan, receipt.fold.as_ref());
         let live = self.write(sink, source, &plan, &shown, limits.tokens, receipt).await;
-        self.digests.tell(session, &digest);
+        self.digests.tell(sink, session, &digest);
         let request = Arc::clone(source);
         let window = workers.compute(move || edits.with_plan(&*request, plan, limits.tokens)).await;
         let batch = live.map_or(shown.batch, |live| live.number);
@@ -241,7 +246,8 @@ impl WindowMaker {
         }
         let room = RecallRoom { share: limits.recall, free: limits.tokens.saturating_sub(tokens) };
         let (live, meter) = (edits.batches(), &*source.meter);
-        match words.remembered(sink.archive(), session.id, live, meter, room).await {
+        let (archive, id, embeddings) = (sink.archive(), session.id, self.embeddings.as_deref());
+        match words.remembered(archive, id, live, meter, room, embeddings).await {
             Err(error) => Ok(sink.go_on_without(error).map(|()| None)?),
             remembered => Ok(remembered?),
         }

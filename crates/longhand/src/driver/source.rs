@@ -57,6 +57,8 @@ pub struct WindowSource {
     pub clear: Option<Clear>,
     /// Whether what is left out can be opened: nothing can be where nothing is kept.
     pub has_handles: bool,
+    /// Whether the session was compared with the archive for this request.
+    pub is_checked: bool,
     /// Tells when the newest batch that was made for it is durable.
     pub batch_ticket: Mutex<Option<Ticket>>,
 }
@@ -75,6 +77,7 @@ impl WindowSource {
             idle_ms,
             clear: None,
             has_handles: true,
+            is_checked: false,
             batch_ticket: Mutex::default(),
         }
     }

@@ -64,6 +64,7 @@ impl SessionDriver {
                 low_water_percent: settings.low_water_percent,
             }),
             digests: Digests::new(&settings.summarisers, settings.miner.clone()),
+            embeddings: settings.embeddings.clone(),
         };
         let unplaced = self.read(text, settings.redactor.as_deref())?;
         let life_of = |_| {

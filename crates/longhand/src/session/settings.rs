@@ -9,6 +9,7 @@ use longhand_summary::{Extractive, Summariser};
 
 use super::SessionError;
 use crate::driver::WindowLimits;
+use crate::embeddings::Embeddings;
 use crate::redact::Redactor;
 
 /// Settings of a session.
@@ -40,6 +41,8 @@ pub struct SessionSettings {
     pub miner: Miner,
     /// Takes secrets out of what is recorded.
     pub redactor: Option<Arc<Redactor>>,
+    /// Knows what the messages of the session's archive mean, so that recall finds what was said in other words.
+    pub embeddings: Option<Arc<Embeddings>>,
 }
 
 impl SessionSettings {
@@ -63,6 +66,7 @@ impl SessionSettings {
             meter: Arc::from(meter),
             miner: Miner::default(),
             redactor: None,
+            embeddings: None,
         })
     }
 
