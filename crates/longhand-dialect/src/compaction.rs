@@ -104,13 +104,13 @@ impl CompactionOrder {
             return None;
         }
         // It goes alone if the message says something else as well.
-        let (spans, last) = if own_pieces > 0 {
+        let (spans, order_at) = if own_pieces > 0 {
             (pieces.iter().map(|piece| piece.span()).collect::<Vec<_>>(), own_pieces)
         } else {
             (messages.iter().map(|message| message.span()).collect(), before.len())
         };
         let mut gone = vec![false; spans.len()];
-        gone[last] = true;
+        gone[order_at] = true;
         let mut splices = Splices::default();
         splices.remove(&spans, &gone, &[]);
         Some(Self {

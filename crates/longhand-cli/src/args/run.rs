@@ -14,6 +14,7 @@ use super::{ArchiveArgs, ProxyConsoleArgs, ProxyRecallArgs, amount};
 
 Requests go where the program would have sent them: to the address in OPENAI_BASE_URL or \
 ANTHROPIC_BASE_URL, or to the provider. The exit status is the program's, or 128 plus the number of the signal that killed it.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct RunArgs {
     /// The most tokens of a request [default: the model's known window less the reply]
     #[arg(long, value_name = "N", value_parser = amount)]

@@ -273,13 +273,6 @@ impl PublishedAgent {
         self.variables.iter().copied()
     }
 
-    /// The same with a variable of its own.
-    pub(crate) fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
-        self.variables.retain(|(known, _)| *known != name);
-        self.variables.push((name, value));
-        self
-    }
-
     /// Runs it behind `longhand run` in a session that it has on disk.
     pub(crate) fn resume(
         &self,

@@ -6,7 +6,6 @@
 
 mod agent;
 mod compact;
-mod deferred;
 mod figures;
 mod kit;
 mod mcp;

@@ -6,6 +6,7 @@ mod bytes;
 mod clear;
 mod common;
 mod damaged;
+mod deferred;
 mod entering;
 mod fold;
 mod formats;

@@ -62,16 +62,15 @@ impl Passage<'_> {
         let store = &self.shared.stores.archived;
         let mut texts = Vec::with_capacity(references.len());
         for reference in &references {
-            match text_of(store.archive(), context.caller.owner(), reference).await {
-                Some(text) => texts.push(text),
-                None => {
-                    self.shared.warnings.once(
-                        "a compaction item of ours cannot be opened: its session is not in this archive, or is not \
-                         the caller's",
-                    );
-                    return;
-                }
-            }
+            let found = text_of(store.archive(), context.caller.owner(), reference).await;
+            let Some(found) = found else {
+                self.shared.warnings.once(
+                    "a compaction item of ours cannot be opened: its session is not in this archive, or is not the \
+                     caller's",
+                );
+                return;
+            };
+            texts.push(found);
         }
         let opened = unsealed(text, &texts);
         body.bytes = Bytes::from(opened.clone());
