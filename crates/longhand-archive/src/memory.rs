@@ -199,13 +199,16 @@ impl Storage for MemoryArchive {
                 session.new.owner == *owner && request.answer.as_ref() == Some(answer)
             }
         };
+        // Those of a session are numbered in it, from 1.
+        let of_session = matches!(of, RequestFilter::Session(_));
         let lines = content.sessions.values().flat_map(|session| {
-            let lines = session.requests.iter();
-            lines
-                .filter(move |(_, request)| is_wanted(session, request))
-                .map(|line| (session.id, line))
+            let lines = session.requests.iter().zip(1..);
+            let wanted = lines.filter(move |((_, request), _)| is_wanted(session, request));
+            wanted.map(move |((order, request), number)| {
+                (session.id, (if of_session { number } else { *order }, request))
+            })
         });
-        let mut lines: Vec<(SessionId, &(u64, RequestRecord))> = lines.collect();
+        let mut lines: Vec<(SessionId, (u64, &RequestRecord))> = lines.collect();
         lines.sort_unstable_by_key(|(_, (order, _))| std::cmp::Reverse(*order));
         let listing = page.take(lines, |(_, (order, _))| Cursor::number(*order));
         let items = listing.items.into_iter().map(|(id, (_, request))| (id, request.clone()));

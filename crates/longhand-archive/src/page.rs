@@ -39,6 +39,11 @@ impl Page {
         Self { after: None, limit }
     }
 
+    /// The lines below a number in a list that is numbered from 1, such as the request log of a session or its batches.
+    pub fn below(number: u64, limit: usize) -> Self {
+        Self { after: Some(Cursor::number(number)), limit }
+    }
+
     /// Whether an item lies after the place where the page begins.
     pub(crate) fn includes(&self, place: Cursor) -> bool {
         self.after.is_none_or(|after| place < after)
@@ -64,6 +69,12 @@ impl<T> Listing<T> {
 }
 
 impl Cursor {
+    /// The place of a session with entries in lists of sessions: what comes after it was spoken in before.
+    pub fn after_activity(activity: u64) -> Self {
+        // No two sessions with entries have the same.
+        Self { major: activity, minor: 0 }
+    }
+
     /// A place in a list that is numbered.
     pub(crate) fn number(number: u64) -> Self {
         Self { major: number, minor: 0 }

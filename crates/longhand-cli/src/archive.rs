@@ -1,6 +1,7 @@
 //! `longhand archive`.
 
 mod copy;
+mod prune;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub(crate) fn run(args: &ArchiveCommandArgs) -> Result<CommandOutcome> {
         ArchiveCommand::Backup(args) => backup(args),
         ArchiveCommand::Copy(args) => copy::copy(args),
         ArchiveCommand::Migrate(args) => migrate(args),
+        ArchiveCommand::Prune(args) => prune::run(args),
     }
 }
 

@@ -28,8 +28,11 @@ pub(crate) fn ls(args: &LsArgs) -> Result<CommandOutcome> {
         return Ok(CommandOutcome::Done);
     }
     let limit = args.limit.or((!args.json).then_some(LISTED_MAX));
-    let request =
-        ListRequest { all: args.all, limit: limit.filter(|limit| *limit > 0), after: None };
+    let request = ListRequest {
+        all: args.all,
+        limit: limit.filter(|limit| *limit > 0),
+        ..ListRequest::default()
+    };
     let page = store::app(&args.archive)?.sessions(&request)?;
     if args.json {
         output::print_json(&page.items)?;

@@ -11,6 +11,7 @@ mod values;
 #[cfg(target_os = "linux")]
 pub(crate) use self::launch::launch;
 
+use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +29,7 @@ use self::recipe::{Address, Recipe};
 use crate::args::RunArgs;
 use crate::config::Config;
 use crate::output::{counted, harmless_line};
-use crate::{CommandOutcome, models, names, output, store};
+use crate::{CommandOutcome, console, embeddings, models, names, output, store};
 
 /// How long the proxy waits for requests that are still under way when the program has ended.
 const FAREWELL_MAX: Duration = Duration::from_secs(10);
@@ -56,6 +57,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<CommandOutcome> {
     let (status, counts, missing) = runtime.block_on(async {
         let proxy = serve(settings).await?;
         let address = Address { url: format!("http://{}", proxy.address()), secret, is_anthropic };
+        // A script that reads standard error has no use for it.
+        if !args.quiet
+            && std::io::stderr().is_terminal()
+            && let Some(link) = proxy.console_link()?
+        {
+            output::say(&format!("longhand: console {link}"));
+        }
         let folder = RunFolder::create()?;
         let recipe = Recipe::of(&agent, &address, &folder, |name| std::env::var(name).ok())?;
         let status = AgentProcess::start(&args.command, &recipe, &folder)?.wait().await?;
@@ -101,6 +109,9 @@ fn settings(args: &RunArgs, agent: &str, secret: &str, warn: LogSink) -> Result<
         Some(args.upstream.clone().or_else(set).unwrap_or_else(|| default.to_owned()))
     };
     let archive = store::open(&args.archive)?;
+    let told = Arc::clone(&warn);
+    let tell = move |problem: &str| told(problem);
+    let embeddings = embeddings::configured(&config, &archive, &args.archive, tell)?;
     Ok(Settings {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         owner: Some(longhand::Owner::LOCAL),
@@ -113,6 +124,8 @@ fn settings(args: &RunArgs, agent: &str, secret: &str, warn: LogSink) -> Result<
         summarisers: store::summarisers(&config, &[], || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
         recall_percent: store::proxy_recall(args.brought_back, &config)?,
+        answer_compactions: args.answer_compactions,
+        embeddings,
         recall_tool: match (args.recall_tool, args.no_recall_tool) {
             (_, true) => RecallTool::Never,
             (true, _) => RecallTool::Always,
@@ -125,6 +138,7 @@ fn settings(args: &RunArgs, agent: &str, secret: &str, warn: LogSink) -> Result<
             .unwrap_or_default(),
         agent: Some(agent.to_owned()),
         warn: Some(warn),
+        console: console::of_proxy(args.console, &args.archive, &config)?,
         ..Settings::new(archive)
     })
 }

@@ -18,7 +18,9 @@ use tokio::runtime::Builder;
 use crate::args::ServeArgs;
 use crate::config::Config;
 use crate::output::{counted, counted_as};
-use crate::{CommandOutcome, clean, hinted, models, output, store};
+use crate::{
+    CommandOutcome, clean, console, embeddings, hinted, models, output, store, verbose,
+};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<CommandOutcome> {
     let settings = settings(args)?;
@@ -30,6 +32,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<CommandOutcome> {
         output::print(&format!("listening http://{}", proxy.address()))?;
         if !args.quiet {
             greeting(args, callable(proxy.address()))?.iter().for_each(|line| output::say(line));
+            if let Some(link) = proxy.console_link()? {
+                output::say(&format!("console   {link}"));
+            }
         }
         stop_asked_for().await;
         if !args.quiet {
@@ -128,6 +133,8 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
     let archive: Arc<dyn Archive> =
         if no_archive { Arc::new(MemoryArchive::default()) } else { store::open(&args.archive)? };
     let redactor = store::redactor_if(args.redact, &args.archive)?;
+    let tell = if args.quiet { |_: &str| () } else { warn };
+    let embeddings = embeddings::configured(&config, &archive, &args.archive, tell)?;
     Ok(Settings {
         listen: args.listen,
         keys: args.api_key_file.as_deref().map(keys).transpose()?.unwrap_or_default(),
@@ -144,11 +151,17 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
         summarisers: store::summarisers(&config, &args.summariser, || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
         recall_percent: store::proxy_recall(args.brought_back, &config)?,
+        answer_compactions: args.answer_compactions,
+        embeddings,
         recall_tool: if args.recall_tool { RecallTool::Always } else { RecallTool::Never },
         recall_reach: args.recall_scope.into(),
         require_archive: args.require_archive,
-        log: args.log.as_deref().map(|path| log(path, redactor.clone())).transpose()?,
+        log: verbose::both(
+            args.log.as_deref().map(|path| log(path, redactor.clone())).transpose()?,
+            args.verbose.then(verbose::sink),
+        ),
         redactor,
+        console: console::of_proxy(args.console, &args.archive, &config)?,
         no_archive,
         warn: (!args.quiet).then(|| -> LogSink { Arc::new(|line: &str| warn(line)) }),
         ..Settings::new(archive)
@@ -264,7 +277,7 @@ fn explained(error: ServerError) -> anyhow::Error {
 }
 
 /// Waits for Ctrl-C or SIGTERM.
-async fn stop_asked_for() {
+pub(crate) async fn stop_asked_for() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

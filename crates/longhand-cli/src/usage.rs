@@ -115,7 +115,11 @@ fn figures(row: &UsageRow) -> [String; 7] {
     [
         short_number(row.requests),
         short_number(row.sent),
-        short_number(row.cached),
+        if row.cached_reported || row.cached > 0 {
+            short_number(row.cached)
+        } else {
+            "?".to_owned()
+        },
         short_number(row.saved),
         cost(row.cost),
         cost(row.cost_without),
@@ -141,6 +145,9 @@ fn chart(rows: &[(String, &UsageRow)], width: usize, columns: usize) -> String {
         text.push_str(&format!("{key:<width$} {bar}\n"));
     }
     text.push_str("█ sent  ░ saved; costs are estimates\n");
+    if rows.iter().any(|(_, row)| !row.cached_reported && row.cached == 0) {
+        text.push_str("cached ?: no provider said what it had in its cache\n");
+    }
     text
 }
 
@@ -161,7 +168,7 @@ mod tests {
         let wide = table(UsageBy::Day, &report, 120);
         assert!(wide.starts_with("day        requests     sent"), "{wide}");
         let narrow = table(UsageBy::Day, &report, 50);
-        assert!(narrow.starts_with("2026-11-17\n  requests 12, sent 3.1m, cached 0,"), "{narrow}");
+        assert!(narrow.starts_with("2026-11-17\n  requests 12, sent 3.1m, cached ?,"), "{narrow}");
         let bars = narrow.lines().skip(2);
         assert!(bars.clone().all(|line| line.chars().count() <= 50), "{narrow}");
         assert!(bars.clone().any(|line| line.contains('█')), "{narrow}");

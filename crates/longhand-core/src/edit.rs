@@ -209,6 +209,14 @@ impl Edit {
         }
     }
 
+    /// What stands there now.
+    pub fn text(&self) -> &str {
+        match self {
+            Edit::Stub { text, .. } | Edit::Clip { text, .. } | Edit::Insert { text, .. } => text,
+            Edit::Fold(fold) => &fold.text,
+        }
+    }
+
     /// The address of what it takes out of sight; `None` for an insert, which takes nothing.
     pub fn handle(&self) -> Option<Handle> {
         match self {

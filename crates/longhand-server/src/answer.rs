@@ -42,7 +42,6 @@ pub(crate) enum ResponseBody {
     /// The answer of an upstream, passed on as it comes.
     Relayed(RelayedBody),
     /// A stream of ours, such as server-sent events.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the console and MCP will send events"))]
     Stream(BoxStream<'static, Chunk>),
 }
 

@@ -100,6 +100,11 @@ impl Ownership {
         }
     }
 
+    /// The owner of requests with this key of ours.
+    pub(crate) fn owner_of_key(&self, key: &[u8]) -> Owner {
+        self.owner(&Credentials { keys: vec![key.to_vec()] })
+    }
+
     /// The part of a provider's key that stays the same when it is renewed; `None` if nothing does.
     ///
     /// What a token says of itself is not verified, so it counts only where all callers are on this machine.

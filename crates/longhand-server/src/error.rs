@@ -37,6 +37,9 @@ pub enum ServerError {
     /// The HTTP client could not be set up.
     #[error("the HTTP client could not be set up")]
     Client(#[source] HttpError),
+    /// The system has no random bytes.
+    #[error("the system has no random bytes, so no link can be made that nobody guesses")]
+    NoRandom,
     /// A thread could not be started.
     #[error("the thread that archives could not be started")]
     Thread(#[source] io::Error),

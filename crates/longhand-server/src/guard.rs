@@ -6,11 +6,13 @@ mod pages;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hyper::Method;
 use hyper::http::request::Parts;
 
 use self::keys::Keys;
 use self::pages::PageRule;
 use crate::Settings;
+use crate::console;
 use crate::credentials::Credentials;
 use crate::route::Destination;
 use crate::secret::RunSecret;
@@ -24,6 +26,8 @@ pub(crate) struct Guards {
     mcp: Guard,
     conversation: Guard,
     pass_through: Guard,
+    /// Of pages alone: the console asks for a login by itself.
+    console: Guard,
 }
 
 /// Who is let in to one kind of path.
@@ -63,6 +67,7 @@ impl Guards {
             status: guard.clone(),
             mcp: Guard { keys: Arc::new(mcp_keys.closed()), ..guard },
             conversation: guard.clone(),
+            console: Guard::of_pages(address),
             pass_through: guard,
         }
     }
@@ -80,11 +85,28 @@ impl Guards {
             Destination::Mcp => &self.mcp,
             Destination::Conversation(_) => &self.conversation,
             Destination::PassThrough => &self.pass_through,
+            Destination::Console => &self.console,
         }
     }
 }
 
 impl Guard {
+    /// Lets in programs and our own pages, whatever key they have.
+    pub(crate) fn of_pages(address: SocketAddr) -> Self {
+        Self { pages: PageRule::new(address), keys: Arc::new(Keys::new(&[])) }
+    }
+
+    /// Whether a request comes from a program, or from a page that is served here; or somebody opens our page, in which
+    /// nothing is archived.
+    pub(crate) fn allows_page(&self, parts: &Parts) -> bool {
+        let is_visit = || {
+            parts.method == Method::GET
+                && !parts.uri.path().starts_with(console::API)
+                && self.pages.allows_visit(&parts.uri, &parts.headers)
+        };
+        self.pages.allows(&parts.uri, &parts.headers) || is_visit()
+    }
+
     /// Checks a request, and takes our keys out of it: they are for nobody else.
     pub(crate) fn check(
         &self,
@@ -101,8 +123,8 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::Request;
     use hyper::header::HeaderValue;
-    use hyper::{Method, Request};
     use longhand::MemoryArchive;
 
     fn guards(keys: &[&str]) -> Guards {

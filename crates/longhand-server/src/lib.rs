@@ -26,6 +26,7 @@ mod buffers;
 mod cache_reach;
 mod calibration;
 mod client;
+mod console;
 mod credentials;
 mod envelope;
 mod error;
@@ -62,6 +63,7 @@ mod turns;
 mod upstream;
 mod warnings;
 
+pub use console::{ConsoleServer, ConsoleSettings, serve_console};
 pub use error::ServerError;
 pub use hyper::header::HeaderName;
 pub use metrics::Counts;

@@ -22,6 +22,7 @@ use tokio::time::timeout;
 
 use crate::answer::ResponseBody;
 use crate::archivist::{ArchiveOutage, Archivist, ArchivistLimits};
+use crate::console::Console;
 use crate::credentials::{Credentials, Ownership};
 use crate::guard::{Guards, Refused};
 use crate::in_place::InPlace;
@@ -43,7 +44,7 @@ use crate::store::{Store, Stores};
 use crate::turns::Turns;
 use crate::upstream::{Provider, Upstreams};
 use crate::warnings::Warnings;
-use crate::{ServerError, Settings, envelope, mcp, status};
+use crate::{ServerError, Settings, console, envelope, mcp, status};
 
 /// The most that the head of a request may have.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -73,6 +74,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) warnings: Warnings,
     guards: Guards,
+    console: Option<Arc<Console>>,
     mcp: McpRoute,
     ownership: Ownership,
     redaction: Redaction,
@@ -115,6 +117,11 @@ impl Proxy {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// A link to the console that logs in whoever opens it first; `None` if there is no console.
+    pub fn console_link(&self) -> Result<Option<String>, ServerError> {
+        self.shared.console.as_ref().map(|console| console.link(None)).transpose()
     }
 
     /// What it has done so far.
@@ -177,6 +184,7 @@ impl Shared {
             metrics,
             warnings: Warnings::new(settings.warn.clone(), redaction.clone()),
             guards: Guards::new(&settings, address),
+            console: Console::of_proxy(&settings, address).map(Arc::new),
             mcp: McpRoute::default(),
             ownership: Ownership::new(&settings),
             redaction,
@@ -243,6 +251,9 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot
         connections.spawn(talk(stream, &shared, &graceful));
     }
     drop(listener);
+    if let Some(console) = &shared.console {
+        console.close();
+    }
     let _ = timeout(shared.settings.grace, graceful.shutdown()).await;
     // What a client still sends or reads ends here; what came of an answer is archived all the same.
     connections.shutdown().await;
@@ -289,6 +300,13 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Re
         shared.warnings.once(STRANGER);
         return stranger();
     }
+    // It costs the log and the counts of requests nothing.
+    if let Some(console) = shared.console.as_ref().filter(|_| Console::has(parts.uri.path())) {
+        if !shared.guards.of(Destination::Console).allows_page(&parts) {
+            return console::refused(StatusCode::FORBIDDEN, console::FOREIGN);
+        }
+        return console.answer(parts, body).await;
+    }
     let provider = shared.upstreams.provider(&parts.uri, &parts.headers);
     let permit = Arc::clone(&shared.permits).try_acquire_owned();
     let is_busy = permit.is_err();
@@ -307,7 +325,8 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Re
         }
         return refuse(log_line, provider, status, message);
     }
-    if destination == Destination::Status {
+    // Without a console its paths are like others that are not there.
+    if matches!(destination, Destination::Status | Destination::Console) {
         return status::answer(shared, &parts).await;
     }
     if destination == Destination::Mcp {

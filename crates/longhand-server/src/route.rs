@@ -6,6 +6,7 @@ use hyper::{HeaderMap, Method, Uri};
 use longhand::{Owner, SessionId};
 use longhand_dialect::{Conversation, Dialect};
 
+use crate::console::Console;
 use crate::headers::SESSION;
 use crate::redaction::Redaction;
 use crate::{mcp, status};
@@ -17,6 +18,8 @@ pub(crate) enum Destination {
     Status,
     /// The archive as an MCP server.
     Mcp,
+    /// The console.
+    Console,
     /// A conversation, which is archived and made to fit.
     Conversation(Route),
     /// Anything else goes on to the upstream as it is.
@@ -27,6 +30,9 @@ impl Destination {
     pub(crate) fn of(method: &Method, uri: &Uri) -> Self {
         if uri.path() == mcp::PATH {
             return Self::Mcp;
+        }
+        if Console::has(uri.path()) {
+            return Self::Console;
         }
         if uri.path().starts_with(status::PREFIX) {
             return Self::Status;

@@ -355,6 +355,11 @@ impl Store {
         ticket
     }
 
+    /// Remembers the summary that a client gets of a request, by which the conversation that begins with it is known.
+    pub(crate) fn summarised(&self, request: &PlacedRequest, text: &str) {
+        self.index().origins.remember(&request.session, text, std::iter::empty());
+    }
+
     /// Adds a line to the request log of a session.
     pub(crate) fn log(&self, request: &Arc<PlacedRequest>, line: RequestRecord) {
         self.give(PendingWrite::line(request, line));

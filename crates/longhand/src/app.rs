@@ -34,12 +34,16 @@
 //! **Times** are [`Timestamp`]: milliseconds in Rust, `2026-11-15T19:29:00.000Z` in JSON.
 
 mod asks;
+mod context_map;
 mod copy;
 mod error;
 mod expand;
 mod export;
+mod export_as;
+mod findings;
 pub mod for_models;
 mod forks;
+mod html;
 mod import;
 mod import_files;
 mod inspect;
@@ -48,12 +52,22 @@ mod list;
 mod log;
 mod lookup;
 mod manage;
+mod messages;
 pub(crate) mod past;
+mod payoff;
+mod prompt_parts;
+mod prune;
 mod record;
 mod regret;
+mod requests;
+mod resume;
+mod resume_command;
 pub(crate) mod search;
+mod seen_window;
 mod timestamp;
 mod usage;
+mod watch;
+mod window_page;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -64,10 +78,13 @@ use longhand_archive::{Archive, Owner, SessionId};
 use longhand_core::Seq;
 use tokio::sync::oneshot;
 
+pub use self::context_map::{ContextMap, MapKind, MapPart};
 pub use self::copy::{CopyProgress, CopyReport, UncopiedSession};
 pub use self::error::{AppError, ErrorReport};
 pub use self::expand::{ExpandRequest, Expanded};
 pub use self::export::{ExportReport, SessionState, StateRound, StateToolCall};
+pub use self::export_as::{ExportAsRequest, ExportForm, ExportedAs};
+pub use self::findings::{Finding, FindingKind, FindingList, FindingWeight};
 pub use self::forks::Fork;
 pub use self::import::{
     ImportFile, ImportOutcome, ImportReport, ImportRequest, ImportSource, ImportedSession,
@@ -75,16 +92,27 @@ pub use self::import::{
 pub use self::import_files::{FileImport, FileOutcome};
 pub use self::inspect::{NewestRequest, SessionView, ViewSettings, WindowMap};
 pub use self::list::{ListRequest, ListedSession, SessionPage, SessionSummary, short_id};
-pub use self::log::{LogLine, LoggedEdits, UnreadLine};
+pub use self::log::{LogLine, LogPage, LoggedEdits, UnreadLine};
 pub use self::lookup::{Access, FoundBy, FoundSession, LAST, check_new_name};
 pub use self::manage::{
-    ArchiveHealth, DamageLine, PinReport, RemoveReport, RenameReport, UndoReport, VerifyReport,
+    ArchiveHealth, DamageLine, Pin, PinList, PinReport, RemoveReport, RenameReport, UndoReport,
+    VerifyReport,
 };
+pub use self::messages::{
+    FoldRange, MessagePage, MessageRequest, PartState, SeenMessage, SeenPart,
+};
+pub use self::payoff::{BatchPayoff, PayoffPage};
+pub use self::prune::{IdleConversation, PrunePlan, PruneRequest, PrunedConversation};
 pub use self::record::{RecordReport, WindowReport};
-pub use self::regret::{LoggedRegret, RegretSums};
+pub use self::regret::{LoggedRegret, RegretReport, RegretSums, RegrettedEdit};
+pub use self::requests::{CacheBreak, RequestLine, RequestPage};
+pub use self::resume::{QueryFit, ResumableSession, ResumeReport, ResumeRequest};
+pub use self::resume_command::ResumeCommand;
 pub use self::search::{ContextEntry, FoundEntries, FoundEntry, SearchRequest};
 pub use self::timestamp::Timestamp;
 pub use self::usage::{ConversationCost, Cost, UsageBy, UsageReport, UsageRequest, UsageRow};
+pub use self::watch::{Change, ChangeKind, Changes, Watch};
+pub use self::window_page::{RowKind, RowState, WindowBatch, WindowPage, WindowRequest, WindowRow};
 
 /// What one can ask of an archive.
 #[derive(Clone)]

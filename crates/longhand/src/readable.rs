@@ -1,7 +1,7 @@
 //! Messages as people read them: a heading for each, real line breaks, and what an edit changes as a diff.
 
 use longhand_archive::Entry;
-use longhand_core::{Message, Part};
+use longhand_core::{Message, Part, ToolCall};
 use longhand_dialect::Dialect;
 use serde_json::Value;
 
@@ -51,17 +51,28 @@ fn message(message: &Message) -> String {
 
 fn part(part: &Part) -> Option<String> {
     Some(match part {
-        Part::Call(call) => {
-            let arguments = call.arguments.decode();
-            let read = serde_json::from_str(&arguments);
-            let fields = read.map_or_else(|_| arguments.to_string(), |value| fields(&value));
-            format!("### calls {}\n\n{fields}", call.name.decode())
-        }
+        Part::Call(call) => format!("### calls {}\n\n{}", call.name.decode(), arguments(call)),
         Part::Result(result) => {
             result.content.iter().filter_map(self::part).collect::<Vec<_>>().join("\n")
         }
         part => return quote::part(part),
     })
+}
+
+/// What a part says, without a heading.
+pub(crate) fn content(part: &Part) -> String {
+    match part {
+        Part::Call(call) => arguments(call),
+        Part::Thinking(thinking) => thinking.text.decode().into_owned(),
+        Part::Result(result) => result.content.iter().map(content).collect::<Vec<_>>().join("\n"),
+        part => quote::part(part).unwrap_or_default(),
+    }
+}
+
+fn arguments(call: &ToolCall) -> String {
+    let arguments = call.arguments.decode();
+    let read = serde_json::from_str(&arguments);
+    read.map_or_else(|_| arguments.to_string(), |value| fields(&value))
 }
 
 /// The fields of an object, the old and the new text of an edit as a diff.

@@ -1,6 +1,8 @@
 //! What is noted of a batch: why it was made, what it saves, and who wrote the text of its fold.
 
-use longhand_core::{Batch, EditKind, Path, Plan, Seq, Tally, Tokens, folded_messages, reasons};
+use longhand_core::{
+    Batch, Budget, Edit, EditKind, Path, Plan, Seq, Tally, Tokens, folded_messages, reasons,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -50,13 +52,31 @@ pub struct Receipt {
 pub enum ReceiptCause {
     /// The policy wanted a smaller window: it was full, or had more rounds than it may.
     Budget,
+    /// The provider had dropped the prefix during a pause, so a batch that would have been due soon cost no break.
+    Pause,
     /// New results refer to something that was left out.
     Reference,
     /// The model asked for something that was left out.
     Recall,
+    /// The client asked for a summary of its conversation, and got this fold.
+    Compaction,
     /// A later version wrote it.
     #[serde(other)]
     Unknown,
+}
+
+impl ReceiptCause {
+    /// The word for it in receipts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+            Self::Pause => "pause",
+            Self::Reference => "reference",
+            Self::Recall => "recall",
+            Self::Compaction => "compaction",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// One edit of a batch.
@@ -122,6 +142,14 @@ pub struct AnchorReceipt {
     pub dropped_names: Vec<String>,
 }
 
+impl ReceiptCause {
+    /// What a plan is made for that changes a window of `shown` tokens.
+    pub fn of_plan(budget: &Budget, shown: Tokens) -> Self {
+        let is_cold = budget.economy.is_some_and(|economy| economy.is_cold());
+        if is_cold && shown <= budget.room() { Self::Pause } else { Self::Budget }
+    }
+}
+
 impl Receipt {
     /// The figures of a plan that makes a window fit.
     pub fn of_plan(path: &Path, plan: &Plan, budget: Tokens) -> Self {
@@ -184,18 +212,23 @@ impl EditReceipt {
 fn edit_receipts(path: &Path, batch: &Batch) -> Vec<EditReceipt> {
     let edits = batch.edits.iter().zip(reasons(path, batch));
     let receipts = edits.map(|(edit, reason)| {
-        let (kind, at) = match edit.kind() {
-            EditKind::Stub(place) => ("stub", format!("{}.{}", place.entry.0, place.part)),
-            EditKind::Clip(place) => ("clip", format!("{}.{}", place.entry.0, place.part)),
-            EditKind::Fold(spans) => {
-                let spans = spans.iter().map(|span| format!("{}-{}", span.first.0, span.last.0));
-                ("fold", spans.collect::<Vec<_>>().join(" "))
-            }
-            EditKind::Insert => ("insert", edit.first().0.to_string()),
-        };
+        let (kind, at) = kind_and_place(edit);
         EditReceipt { edit: kind.to_owned(), at, why: reason.as_str().to_owned() }
     });
     receipts.collect()
+}
+
+/// What an edit is, and where it stands, as receipts tell.
+pub(crate) fn kind_and_place(edit: &Edit) -> (&'static str, String) {
+    match edit.kind() {
+        EditKind::Stub(place) => ("stub", format!("{}.{}", place.entry.0, place.part)),
+        EditKind::Clip(place) => ("clip", format!("{}.{}", place.entry.0, place.part)),
+        EditKind::Fold(spans) => {
+            let spans = spans.iter().map(|span| format!("{}-{}", span.first.0, span.last.0));
+            ("fold", spans.collect::<Vec<_>>().join(" "))
+        }
+        EditKind::Insert => ("insert", edit.first().0.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -106,16 +106,35 @@ pub async fn round<S: Storage + ?Sized>(
     Ok(Some(RoundEntries { entries: unrecorded(entries), rounds }))
 }
 
-/// The numbers of the entries on a path, as ranges.
-struct PathNumbers(Vec<Range<u64>>);
+/// The numbers of the entries on a path, as ranges: each entry has a place on it, from 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathNumbers(pub Vec<Range<u64>>);
 
 impl PathNumbers {
-    fn len(&self) -> u64 {
+    /// How many entries it has.
+    pub fn len(&self) -> u64 {
         self.0.iter().map(|range| range.end - range.start).sum()
     }
 
+    /// Whether it has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The place of an entry; `None` if it is not on the path.
+    pub fn place(&self, entry: u64) -> Option<u64> {
+        let mut before = 0;
+        for range in &self.0 {
+            if range.contains(&entry) {
+                return Some(before + entry - range.start);
+            }
+            before += range.end - range.start;
+        }
+        None
+    }
+
     /// The numbers of the entries from one place on the path up to another.
-    fn between(&self, first: u64, end: u64) -> Vec<Range<u64>> {
+    pub fn between(&self, first: u64, end: u64) -> Vec<Range<u64>> {
         let mut before = 0;
         let mut between = Vec::new();
         for range in &self.0 {
@@ -248,5 +267,21 @@ async fn follow<S: Storage + ?Sized>(
             }
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_on_a_path_are_entries_and_back() {
+        let path = PathNumbers(vec![0..3, 5..9]);
+        assert_eq!((path.len(), path.is_empty()), (7, false));
+        assert_eq!(path.between(0, 7), [0..3, 5..9]);
+        assert_eq!(path.between(2, 5), [2..3, 5..7]);
+        assert_eq!(path.between(4, 5), [6..7]);
+        assert!(path.between(7, 9).is_empty());
+        assert_eq!((path.place(6), path.place(4), path.place(9)), (Some(4), None, None));
     }
 }

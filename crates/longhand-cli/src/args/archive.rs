@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::ArchiveArgs;
+use super::{ArchiveArgs, amount};
 
 #[derive(Args)]
 pub(crate) struct ArchiveCommandArgs {
@@ -20,6 +20,41 @@ pub(crate) enum ArchiveCommand {
     Copy(CopyArgs),
     /// Bring an archive of an earlier release to the format of this one
     Migrate(MigrateArgs),
+    /// Remove conversations that were not used for long
+    Prune(PruneArgs),
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "A conversation goes as a whole, with its side calls and sub-agents, and only if nothing was said in any of \
+its sessions for so long. What has a pinned message or a name that somebody gave stays. The command lists what it would \
+remove, and asks. Programs that write to the archive do not wait. The texts are wiped from the file as with `longhand rm`; \
+exports, backups and the files of your agents are not touched, so `longhand import` brings back what agents still have.
+
+Example:
+  longhand archive prune --older-than 90d --dry-run
+  longhand archive prune --older-than 90d
+  longhand archive prune --older-than 30d --max-size 5g --yes"
+)]
+pub(crate) struct PruneArgs {
+    /// Remove conversations in which nothing was said for so long: 12h, 90d, 8w; or since a date such as 2026-05-01
+    #[arg(long, value_name = "AGE")]
+    pub(crate) older_than: String,
+    /// Remove no more of them, the oldest first, than it takes for all messages together to have at most so many bytes
+    /// (suffixes k, m and g)
+    #[arg(long, value_name = "BYTES", value_parser = amount)]
+    pub(crate) max_size: Option<u64>,
+    /// Only list what would be removed
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]

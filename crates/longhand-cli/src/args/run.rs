@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
 
-use super::{ArchiveArgs, ProxyRecallArgs, amount};
+use super::{ArchiveArgs, ProxyConsoleArgs, ProxyRecallArgs, amount};
 
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -28,6 +28,10 @@ pub(crate) struct RunArgs {
     /// Where requests go [default: where the program would have sent them]
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
+    /// Answer a client that orders a summary of its conversation (Claude Code's /compact, Codex) with a fold from the
+    /// archive, at once and without the model; an order to which the user added something goes to the model
+    #[arg(long)]
+    pub(crate) answer_compactions: bool,
     /// Offer models a tool that brings back what was left out, in every request [default: only in requests that have
     /// tools]
     #[arg(long, alias = "expand-tool")]
@@ -40,6 +44,8 @@ pub(crate) struct RunArgs {
     pub(crate) recall_scope: RecallChoice,
     #[command(flatten)]
     pub(crate) brought_back: ProxyRecallArgs,
+    #[command(flatten)]
+    pub(crate) console: ProxyConsoleArgs,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Print nothing at the end
@@ -120,6 +126,7 @@ pub(crate) struct UsageArgs {
 pub(crate) enum UsageBy {
     Day,
     Model,
+    Agent,
     Session,
 }
 
@@ -127,6 +134,7 @@ impl From<UsageBy> for longhand::app::UsageBy {
     fn from(by: UsageBy) -> Self {
         match by {
             UsageBy::Day => Self::Day,
+            UsageBy::Agent => Self::Agent,
             UsageBy::Model => Self::Model,
             UsageBy::Session => Self::Session,
         }

@@ -13,6 +13,10 @@ use hyper::{HeaderMap, Uri};
 /// Where a browser says whether the page that asks is of the same site as what it asks for.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
+/// Where it says that a person opens a page, and that it will not be a part of another.
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
 /// The port of an HTTP address that names none.
 const HTTP_PORT: u16 = 80;
 
@@ -54,6 +58,23 @@ impl PageRule {
             && origins.all(|origin| self.is_ours(origin, host))
             // A person who types the address is nobody's page.
             && sites.all(|site| ["none", "same-origin"].contains(&site))
+    }
+
+    /// Whether somebody opens a page of ours by a link that stands elsewhere. What such a page says must be for everybody,
+    /// and no other page may hold it in a frame.
+    pub(super) fn allows_visit(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let host = match headers.get(HOST) {
+            Some(host) => Some(text(host)),
+            None => uri.authority().map(Authority::as_str),
+        };
+        let is = |name: &HeaderName, wanted: &str| {
+            let mut values = headers.get_all(name).into_iter().map(text).peekable();
+            values.peek().is_some() && values.all(|value| value == wanted)
+        };
+        self.allows_host(host)
+            && !headers.contains_key(ORIGIN)
+            && is(&FETCH_MODE, "navigate")
+            && is(&FETCH_DEST, "document")
     }
 
     /// Who reaches a loopback address calls it by a name that nobody else can give.
@@ -152,6 +173,31 @@ mod tests {
                 .filter_map(|(name, value)| Some((name, value?)))
                 .collect();
             assert_eq!(allows("127.0.0.1:4141", &pairs), expected, "{host:?} {site:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_elsewhere_may_open_a_page_and_do_nothing_else() {
+        let visits = |pairs: &[(&'static str, &str)]| {
+            let mut map = HeaderMap::new();
+            for (name, value) in pairs {
+                map.append(*name, value.parse().unwrap());
+            }
+            let rule = PageRule::new("127.0.0.1:4141".parse().unwrap());
+            rule.allows_visit(&"/longhand/console/".parse().unwrap(), &map)
+        };
+        let host = ("host", "127.0.0.1:4141");
+        let (mode, dest) = (("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"));
+        assert!(visits(&[host, mode, dest, ("sec-fetch-site", "cross-site")]));
+        for others in [
+            vec![host],
+            vec![host, mode],
+            vec![host, mode, ("sec-fetch-dest", "iframe")],
+            vec![host, ("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "script")],
+            vec![host, mode, dest, ("origin", "null")],
+            vec![("host", "evil.example:4141"), mode, dest],
+        ] {
+            assert!(!visits(&others), "{others:?}");
         }
     }
 

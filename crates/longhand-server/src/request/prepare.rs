@@ -260,7 +260,7 @@ impl Shared {
     }
 
     /// Admits a request, and remembers what was read of it for the next one.
-    async fn admit(
+    pub(super) async fn admit(
         &self,
         context: &RequestContext,
         parsed: ParsedRequest,

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::{FoundBy, LAST, SessionSummary, short_id};
 use crate::SessionError;
+use crate::agent_files::shell_word;
 use crate::transfer::TransferError;
 
 const HINT_LIST: &str = "`longhand ls` lists the sessions";
@@ -71,6 +72,25 @@ pub enum AppError {
         session: String,
         /// How many entries it has.
         entries: u64,
+    },
+    /// The session has no such request.
+    #[error("session {session} has {requests} requests, numbered from 1")]
+    NoSuchRequest {
+        /// The session.
+        session: String,
+        /// How many requests its log has.
+        requests: u64,
+    },
+    /// A batch that is to be undone is not the newest that is live.
+    #[error(
+        "batch {batch} is not the newest live one{}",
+        newest.map(|newest| format!(", which is {newest}")).unwrap_or_default()
+    )]
+    OtherBatch {
+        /// The batch that was named.
+        batch: u64,
+        /// The newest live one, if there is any.
+        newest: Option<u64>,
     },
     /// A search without words.
     #[error("there is nothing to search for")]
@@ -177,9 +197,10 @@ impl AppError {
             Self::NoSuchEntry { session, .. } => {
                 return Some(format!(
                     "`longhand search WORDS --session {}` shows entries by number",
-                    quoted(session)
+                    shell_word(session)
                 ));
             }
+            Self::OtherBatch { .. } => "see what was done since, and name the newest batch",
             Self::EmptyQuery => {
                 "give words, or a filter such as --session, --project, --role or --since"
             }
@@ -233,6 +254,8 @@ impl AppError {
             Self::BadName { .. } | Self::NoName => "bad_name",
             Self::NameTaken { .. } => "name_taken",
             Self::NoSuchEntry { .. } => "no_such_entry",
+            Self::NoSuchRequest { .. } => "no_such_request",
+            Self::OtherBatch { .. } => "other_batch",
             Self::EmptyQuery => "empty_query",
             Self::BadRegex(_) => "bad_regex",
             Self::BadPage(_) => "bad_page",
@@ -330,13 +353,4 @@ fn listed(before: &str, sessions: &[SessionSummary]) -> String {
     }
     let one = |session: &SessionSummary| format!("{:?} ({})", session.name, short_id(&session.id));
     format!("{before}: {}", sessions.iter().map(one).collect::<Vec<_>>().join(", "))
-}
-
-/// A word of a command line.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_.@+:/".contains(c);
-    if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }

@@ -5,7 +5,8 @@ use longhand_core::{Scale, Tokens};
 use longhand_dialect::Dialect;
 use serde::{Deserialize, Serialize};
 
-use super::{Access, App, AppError, RegretSums, SessionSummary, regret};
+use super::resume_command::resume_command;
+use super::{Access, App, AppError, RegretSums, ResumeCommand, SessionSummary, Timestamp, regret};
 use crate::{Session, SessionSettings, SharedMeter, meter_for, preamble, unread};
 
 /// The budget that a window is looked at with.
@@ -26,10 +27,34 @@ pub struct SessionView {
     pub id: String,
     /// Its name.
     pub name: String,
+    /// Its wire format.
+    #[serde(default)]
+    pub dialect: String,
+    /// The program that sent the newest request; empty if that is not known.
+    #[serde(default)]
+    pub agent: String,
+    /// The model that it asked.
+    #[serde(default)]
+    pub model: String,
+    /// The folder that the agent worked in; empty if that is not known.
+    #[serde(default)]
+    pub project: String,
     /// How many entries it has, on all paths.
     pub entries: u64,
     /// How many rounds its newest path has.
     pub rounds: u64,
+    /// How many requests were sent.
+    #[serde(default)]
+    pub requests: u64,
+    /// When it began.
+    #[serde(default)]
+    pub begun: Timestamp,
+    /// The time of its newest entry.
+    #[serde(default)]
+    pub last: Timestamp,
+    /// What goes on with it, if that is known.
+    #[serde(default)]
+    pub resume: Option<ResumeCommand>,
     /// The entries that stay in every window.
     pub pins: Vec<u64>,
     /// The most tokens of its window.
@@ -130,6 +155,17 @@ impl App {
         Ok(SessionView {
             id: info.id.to_string(),
             name: info.name.clone(),
+            dialect: info.dialect.clone(),
+            agent: Some(&info.usage.agent)
+                .filter(|agent| !agent.is_empty())
+                .unwrap_or(&info.origin.agent)
+                .clone(),
+            model: info.usage.model.clone(),
+            project: info.origin.project.clone(),
+            requests: info.usage.sums.requests,
+            begun: Timestamp(info.begun_ms),
+            last: Timestamp(info.last_ms),
+            resume: resume_command(&info),
             entries: head.entries,
             rounds: head.rounds,
             pins: head.pins.iter().map(|seq| seq.0).collect(),
@@ -195,7 +231,10 @@ impl App {
 }
 
 /// Counts as the model of a request does.
-fn meter_of(info: &SessionInfo, request: &RequestRecord) -> Result<SharedMeter, AppError> {
+pub(super) fn meter_of(
+    info: &SessionInfo,
+    request: &RequestRecord,
+) -> Result<SharedMeter, AppError> {
     let dialect = info.dialect.parse().unwrap_or(Dialect::Chat);
     Ok(meter_for(dialect, Some(&request.model))?)
 }

@@ -1,10 +1,18 @@
 //! Conversations as people see them: a session with the sessions that it continues, and its side calls.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use longhand_archive::{Cursor, Page, SessionFilter, SessionInfo};
 
 use super::{App, AppError};
+use crate::agent_files::{Agent, AgentFile};
+
+/// How many sessions are read at a time where only some are wanted.
+const FILTERED_AT_A_TIME: usize = 500;
+
+/// How many sessions are looked through where only some are wanted.
+const FILTERED_MAX: usize = 10_000;
 
 /// A conversation.
 #[derive(Clone, Debug)]
@@ -28,7 +36,12 @@ impl SessionChain {
 
     /// The session that was spoken in last, whose place in the list of sessions is that of the conversation.
     pub(super) fn newest(&self) -> Option<&SessionInfo> {
-        let all = self.sessions.iter().chain(&self.aside);
+        self.newest_of(&|_| true)
+    }
+
+    /// The same of those that are wanted.
+    fn newest_of(&self, wanted: &dyn Fn(&SessionInfo) -> bool) -> Option<&SessionInfo> {
+        let all = self.sessions.iter().chain(&self.aside).filter(|info| wanted(info));
         all.max_by_key(|info| (info.activity, info.id))
     }
 }
@@ -46,30 +59,63 @@ impl App {
     ///
     /// No more sessions are read than those that are related to the conversations of the page.
     pub(super) fn conversations(&self, page: Page) -> Result<ChainPage, AppError> {
+        self.conversations_with(page, None)
+    }
+
+    /// Those of which a session is wanted. Some thousands of sessions are looked through at once; where to go on is told,
+    /// also if nothing was found.
+    pub(super) fn conversations_with(
+        &self,
+        page: Page,
+        wanted: Option<&dyn Fn(&SessionInfo) -> bool>,
+    ) -> Result<ChainPage, AppError> {
+        let is_wanted = |info: &SessionInfo| wanted.is_none_or(|wanted| wanted(info));
+        let mut looked_through = 0;
         let mut found = ChainPage { next: page.after, ..ChainPage::default() };
         let mut seen = HashSet::new();
         while found.items.len() < page.limit {
-            let limit = page.limit - found.items.len();
+            let missing = page.limit - found.items.len();
+            let limit = if wanted.is_some() { missing.max(FILTERED_AT_A_TIME) } else { missing };
             let sessions = self.archive.sessions(self.owner, Page { after: found.next, limit })?;
             let sight = self.sight()?;
+            looked_through += sessions.items.len();
+            let mut next = sessions.next;
             for info in sessions.items.into_iter().filter(is_listed) {
-                if !sight.includes(&info) || seen.contains(&info.id) {
+                if !sight.includes(&info) || seen.contains(&info.id) || !is_wanted(&info) {
                     continue;
                 }
                 let kin = self.kin(&info)?;
                 seen.extend(kin.iter().map(|info| info.id));
                 let chain = conversation(kin);
                 // One that was spoken in after this session is on an earlier page.
-                if chain.newest().is_some_and(|newest| newest.id == info.id) {
+                if chain.newest_of(&is_wanted).is_some_and(|newest| newest.id == info.id) {
                     found.items.push(chain);
+                    if found.items.len() == page.limit && wanted.is_some() {
+                        next = Some(Cursor::after_activity(info.activity));
+                        break;
+                    }
                 }
             }
-            found.next = sessions.next;
-            if found.next.is_none() {
+            found.next = next;
+            if found.next.is_none() || (wanted.is_some() && looked_through >= FILTERED_MAX) {
                 break;
             }
         }
         Ok(found)
+    }
+
+    /// The conversation that a session belongs to; `None` if it has no entries.
+    pub(super) fn conversation_of(
+        &self,
+        info: &SessionInfo,
+    ) -> Result<Option<SessionChain>, AppError> {
+        let kin = self.kin(info)?;
+        Ok(kin.iter().any(is_listed).then(|| conversation(kin)))
+    }
+
+    /// The conversation that a session belongs to, with all that is related to it.
+    pub(super) fn chain_with_kin(&self, info: &SessionInfo) -> Result<SessionChain, AppError> {
+        Ok(conversation(self.kin(info)?))
     }
 
     /// The sessions of a conversation up to one of them, oldest first.
@@ -123,9 +169,18 @@ pub(super) fn is_listed(info: &SessionInfo) -> bool {
     info.entries > 0 || info.is_damaged
 }
 
+/// Whether a session was imported from a file of a sub-agent.
+fn is_of_sub_agent(info: &SessionInfo) -> bool {
+    let file = Path::new(&info.origin.file);
+    !info.origin.file.is_empty() && AgentFile::of(Agent::Claude, file).is_of_sub_agent
+}
+
 /// Finds the main session of related ones, with the sessions before and after it.
 fn conversation(mut kin: Vec<SessionInfo>) -> SessionChain {
-    let longest = kin.iter().enumerate().max_by_key(|(_, info)| (info.entries, info.last_ms));
+    // A sub-agent may have more to say than the session that it works for.
+    let is_main = |info: &SessionInfo| !is_of_sub_agent(info);
+    let longest =
+        kin.iter().enumerate().max_by_key(|(_, info)| (is_main(info), info.entries, info.last_ms));
     let at = longest.map_or(0, |(at, _)| at);
     let mut sessions = vec![kin.swap_remove(at)];
     while let Some(before) = sessions[0].continues

@@ -6,7 +6,8 @@ use longhand_archive::{Page, SessionInfo};
 use serde::{Deserialize, Serialize};
 
 use super::kin::{SessionChain, is_listed};
-use super::{App, AppError, Fork, Timestamp};
+use super::resume_command::resume_command;
+use super::{Access, App, AppError, Fork, ResumeCommand, Timestamp};
 
 /// How many digits of an id are shown and accepted.
 pub(super) const SHORT_ID_DIGITS: usize = 16;
@@ -21,6 +22,9 @@ pub struct ListRequest {
     pub limit: Option<usize>,
     /// [`SessionPage::next`] of the page before.
     pub after: Option<String>,
+    /// Only conversations with all of these words in the name, the first words, the agent, the model or the folder of one
+    /// of their sessions. Some thousands of sessions are looked through for a page; there may be more if it has a `next`.
+    pub words: Option<String>,
 }
 
 /// A page of conversations, newest first.
@@ -53,6 +57,9 @@ pub struct ListedSession {
     pub agent: String,
     /// The model that it asked.
     pub model: String,
+    /// The folder that the agent worked in; empty if that is not known.
+    #[serde(default)]
+    pub project: String,
     /// How many rounds it has.
     pub rounds: u64,
     /// How many entries it has, on all paths.
@@ -73,6 +80,9 @@ pub struct ListedSession {
     pub last: Timestamp,
     /// Whether its record failed its checksum.
     pub damaged: bool,
+    /// What goes on with it, if that is known.
+    #[serde(default)]
+    pub resume: Option<ResumeCommand>,
     /// The sessions that it continues, oldest first; only if all are listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Vec<Self>>,
@@ -135,10 +145,18 @@ impl App {
         let cursor = |text: &str| text.parse().map_err(|_| AppError::BadPage(text.to_owned()));
         let after = request.after.as_deref().map(cursor).transpose()?;
         let limit = request.limit.unwrap_or(usize::MAX);
-        let found = self.conversations(Page { after, limit })?;
+        let words = request.words.as_deref().unwrap_or_default().to_lowercase();
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let has_words = |info: &SessionInfo| self.has_words(info, &words);
+        let wanted: Option<&dyn Fn(&SessionInfo) -> bool> =
+            if words.is_empty() { None } else { Some(&has_words) };
+        let found = self.conversations_with(Page { after, limit }, wanted)?;
         // What is left may be empty sessions, and those of conversations that are listed.
         let mut next = found.next;
-        if next.is_some() && self.conversations(Page { after: next, limit: 1 })?.items.is_empty() {
+        if next.is_some()
+            && wanted.is_none()
+            && self.conversations(Page { after: next, limit: 1 })?.items.is_empty()
+        {
             next = None;
         }
         let one = |found| self.conversation(found, request.all);
@@ -148,6 +166,26 @@ impl App {
             aside: found.items.iter().map(|found| found.aside.len() as u64).sum(),
             shared_names: self.shared_names(&found.items)?,
         })
+    }
+
+    /// A conversation with its earlier sessions, side calls, sub-agents and forks, by one of its sessions.
+    pub fn kin_of(&self, name: &str) -> Result<ListedSession, AppError> {
+        let (info, _) = self.look_up(name, Access::Read)?;
+        self.conversation(&self.chain_with_kin(&info)?, true)
+    }
+
+    /// Whether a session has all of these words, in small letters, where lists show it.
+    fn has_words(&self, info: &SessionInfo, words: &[&str]) -> bool {
+        let usage = &info.usage;
+        let fields =
+            [&info.name, &usage.agent, &usage.model, &info.origin.project, &info.origin.agent];
+        let fields = fields.map(|field| field.to_lowercase()).join("\n");
+        let left: Vec<&&str> = words.iter().filter(|word| !fields.contains(**word)).collect();
+        if left.is_empty() {
+            return true;
+        }
+        let task = self.task(info).to_lowercase();
+        left.iter().all(|word| task.contains(**word))
     }
 
     /// The names of these sessions that others have, too.
@@ -193,8 +231,11 @@ impl App {
             entries: sum(|info| info.entries),
             batches: sum(|info| info.batches),
             bytes: sum(|info| info.bytes),
+            project: info.origin.project.clone(),
+            agent: info.origin.agent.clone(),
             last: Timestamp(info.last_ms),
             damaged: info.is_damaged,
+            resume: resume_command(info),
             ..ListedSession::default()
         };
         for info in sessions {
@@ -202,7 +243,9 @@ impl App {
             listed.requests += usage.sums.requests;
             listed.saved += usage.sums.saved;
             if !usage.model.is_empty() || !usage.agent.is_empty() || usage.before > 0 {
-                listed.agent.clone_from(&usage.agent);
+                if !usage.agent.is_empty() {
+                    listed.agent.clone_from(&usage.agent);
+                }
                 listed.model.clone_from(&usage.model);
                 listed.tokens = usage.window;
                 listed.tokens_ever = usage.before;

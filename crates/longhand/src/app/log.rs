@@ -1,6 +1,6 @@
 //! What was left out of a session's windows, and why.
 
-use longhand_archive::{LoggedBatch, Note, Page, SessionId};
+use longhand_archive::{Ledger, LoggedBatch, Note, Page, SessionId, SessionInfo, wait};
 use longhand_core::Tally;
 use serde::{Deserialize, Serialize};
 
@@ -111,7 +111,49 @@ impl UnreadLine {
     }
 }
 
+/// The batches of a session, newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LogPage {
+    /// The batches.
+    pub items: Vec<LoggedEdits>,
+    /// Answers that could not be read; on the first page alone.
+    pub unread: Vec<UnreadLine>,
+    /// Where the next page begins; `None` on the last one.
+    pub next: Option<String>,
+    /// The batch that an undo would take back.
+    pub undoable: Option<u64>,
+}
+
 impl App {
+    /// The batches of one session, newest first; `after` is [`LogPage::next`] of the page before.
+    pub fn log_page(
+        &self,
+        name: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<LogPage, AppError> {
+        let (info, _) = self.look_up(name, Access::Read)?;
+        let cursor = |text: &str| text.parse().map_err(|_| AppError::BadPage(text.to_owned()));
+        let page = Page { after: after.map(cursor).transpose()?, limit };
+        let found = self.archive.batches(info.id, page)?;
+        let notes = self.notes_of(info.id)?;
+        let items = found.items.iter().map(|logged| LoggedEdits::of(info.id, logged, &notes));
+        let unread = if after.is_none() { unread::among(&notes) } else { Vec::new() };
+        Ok(LogPage {
+            items: items.collect(),
+            unread: unread.into_iter().map(|answer| UnreadLine::of(info.id, answer)).collect(),
+            next: found.next.map(|next| next.to_string()),
+            undoable: self.undoable(&info)?,
+        })
+    }
+
+    /// The batch that an undo takes back: the newest live one of the newest path.
+    pub(super) fn undoable(&self, info: &SessionInfo) -> Result<Option<u64>, AppError> {
+        let ledger = wait(Ledger::open(&*self.archive, info.id))?;
+        Ok(ledger.and_then(|ledger| ledger.state.live(ledger.state.tree().newest()).pop()))
+    }
+
     /// Lists the edits of a conversation, oldest first, and after them the answers that could not be read.
     pub fn log(&self, name: &str) -> Result<Vec<LogLine>, AppError> {
         let (info, _) = self.look_up(name, Access::Read)?;

@@ -7,7 +7,7 @@ use longhand_core::{Role, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::log::LoggedEdits;
-use super::{Access, App, AppError, SessionSummary, check_new_name};
+use super::{Access, App, AppError, SessionSummary, Timestamp, check_new_name};
 use crate::driver::searchable;
 use crate::recall;
 
@@ -29,6 +29,32 @@ pub struct PinReport {
     pub pinned: bool,
     /// All pinned entries of the session.
     pub pins: Vec<u64>,
+}
+
+/// The entries of a session that stay in every window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PinList {
+    /// The id of the session.
+    pub session: String,
+    /// The entries, oldest first.
+    pub items: Vec<Pin>,
+}
+
+/// A pinned entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Pin {
+    /// The entry.
+    pub entry: u64,
+    /// Its round.
+    pub round: u64,
+    /// Who said it.
+    pub role: String,
+    /// When it was said.
+    pub at: Timestamp,
+    /// Its first words, on one line.
+    pub text: String,
 }
 
 /// What was undone.
@@ -121,6 +147,36 @@ impl App {
         let undone = undone
             .map(|batch| LoggedEdits { undone: true, ..LoggedEdits::of(info.id, &batch, &[]) });
         Ok(UndoReport { session: info.id.to_string(), undone })
+    }
+
+    /// Undoes a batch of edits, which must be the newest that is live: whoever names one has seen what is undone.
+    pub fn undo_batch(&self, name: &str, batch: u64) -> Result<UndoReport, AppError> {
+        let (info, _) = self.look_up(name, Access::Change)?;
+        let Some(logged) = self.archive.undo_newest(info.id, batch)? else {
+            return Err(AppError::OtherBatch { batch, newest: self.undoable(&info)? });
+        };
+        let edits = LoggedEdits { undone: true, ..LoggedEdits::of(info.id, &logged, &[]) };
+        Ok(UndoReport { session: info.id.to_string(), undone: Some(edits) })
+    }
+
+    /// Lists the pinned entries of a session, with their first words.
+    pub fn pins(&self, name: &str) -> Result<PinList, AppError> {
+        let (info, _) = self.look_up(name, Access::Read)?;
+        let head = self.archive.head(info.id)?.unwrap_or_default();
+        let mut items = Vec::new();
+        for seq in head.pins {
+            for entry in self.archive.entries(info.id, seq.0..seq.0 + 1)? {
+                let text = searchable(&entry.form, &entry.raw);
+                items.push(Pin {
+                    entry: entry.seq.0,
+                    round: entry.round,
+                    role: recall::role(&entry).unwrap_or(Role::Tool).as_str().to_owned(),
+                    at: Timestamp(entry.said_ms()),
+                    text: longhand_archive::snippet(&text, &(0..0)),
+                });
+            }
+        }
+        Ok(PinList { session: info.id.to_string(), items })
     }
 
     /// Gives a session a name that no other session has. Its id stays.

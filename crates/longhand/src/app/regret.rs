@@ -1,9 +1,14 @@
 //! Which edits were regretted: what they had taken out of a model's sight was fetched back.
 
-use longhand_archive::{EditSums, LoggedBatch, Note, NoteContent, SessionId};
+use std::collections::BTreeMap;
+
+use longhand_archive::{EditSums, LoggedBatch, Note, NoteContent, Page, SessionId};
+use longhand_core::Edit;
 use serde::{Deserialize, Serialize};
 
-use super::{LoggedEdits, Timestamp};
+use super::{Access, App, AppError, LoggedEdits, Timestamp};
+use crate::Receipt;
+use crate::receipt::kind_and_place;
 
 /// How many edits were made, and how many of them were regretted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +59,72 @@ impl RegretSums {
         self.regretted += handles.len() as u64;
         self.times += regrets.len() as u64;
         self.tokens += regrets.iter().map(|regret| regret.tokens).sum::<u64>();
+    }
+}
+
+/// Which edits of a session were regretted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RegretReport {
+    /// How many edits were made, and how many of them were regretted.
+    pub sums: RegretSums,
+    /// Those that were regretted, newest first.
+    pub items: Vec<RegrettedEdit>,
+}
+
+/// An edit that was regretted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RegrettedEdit {
+    /// Its batch.
+    pub batch: u64,
+    /// When the batch was made.
+    pub at: Timestamp,
+    /// What opens what it hides.
+    pub handle: String,
+    /// `stub`, `clip` or `fold`.
+    pub edit: Option<String>,
+    /// The entry and its part (`7.0`), or the entries of a fold (`3-8`).
+    pub place: Option<String>,
+    /// Why it was made, if the receipt tells.
+    pub why: Option<String>,
+    /// Each time that what it hides was fetched back.
+    pub times: Vec<LoggedRegret>,
+}
+
+impl App {
+    /// Which edits of a session were regretted: what they had hidden was fetched back.
+    pub fn regret(&self, name: &str) -> Result<RegretReport, AppError> {
+        let (info, _) = self.look_up(name, Access::Read)?;
+        let notes = self.notes_of(info.id)?;
+        let batches = self.archive.batches(info.id, Page::ALL)?.items;
+        let mut items = Vec::new();
+        for logged in &batches {
+            let mut times: BTreeMap<String, Vec<LoggedRegret>> = BTreeMap::new();
+            for regret in of_batch(&notes, logged.number) {
+                times.entry(regret.handle.clone()).or_default().push(regret);
+            }
+            items.extend(times.into_iter().map(|(handle, times)| regretted(logged, handle, times)));
+        }
+        Ok(RegretReport { sums: sums(info.id, &batches, &notes), items })
+    }
+}
+
+fn regretted(logged: &LoggedBatch, handle: String, times: Vec<LoggedRegret>) -> RegrettedEdit {
+    let receipt = Receipt::read(&logged.receipt);
+    let is_it = |edit: &&Edit| edit.handle().is_some_and(|other| other.to_string() == handle);
+    let edit = logged.batch.edits.iter().find(is_it);
+    let (edit, place) = edit.map(kind_and_place).unzip();
+    let why = receipt.edits.into_iter().find(|known| Some(&known.at) == place.as_ref());
+    let why = why.map(|known| known.why);
+    RegrettedEdit {
+        batch: logged.number,
+        at: Timestamp(logged.at_ms),
+        handle,
+        edit: edit.map(str::to_owned),
+        place,
+        why,
+        times,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What was sent, cached and saved, and what it cost.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use longhand_archive::{
     EditSums, Page, RequestRecord, RequestSums, SessionId, SessionInfo, UsageLine,
@@ -30,6 +30,8 @@ pub enum UsageBy {
     Day,
     /// A model.
     Model,
+    /// The program that asked.
+    Agent,
     /// A session.
     Session,
 }
@@ -71,6 +73,9 @@ pub struct UsageRow {
     pub sent: u64,
     /// Those among them that the provider had in its cache.
     pub cached: u64,
+    /// Whether it ever said so in the sessions of this row: if not, 0 means that nothing is known.
+    #[serde(default)]
+    pub cached_reported: bool,
     /// The tokens of the answers.
     pub output: u64,
     /// The tokens that were not sent.
@@ -86,7 +91,7 @@ pub struct UsageRow {
     /// How many edits were made, and how many of them were regretted; a row of a model has none.
     #[serde(default)]
     pub edits: RegretSums,
-    /// The day, the model or the session; a total has none.
+    /// The day, the model, the agent or the session; a total has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The id of the session, in a row of one.
@@ -148,6 +153,7 @@ struct Sum {
     requests: u64,
     sent: u64,
     cached: u64,
+    reports_cache: bool,
     output: u64,
     saved: u64,
     fail_opens: u64,
@@ -162,6 +168,7 @@ impl Sum {
         self.requests += other.requests;
         self.sent += other.sent;
         self.cached += other.cached;
+        self.reports_cache |= other.reports_cache;
         self.output += other.output;
         self.saved += other.saved;
         self.fail_opens += other.fail_opens;
@@ -177,6 +184,7 @@ impl Sum {
             requests: self.requests,
             sent: self.sent,
             cached: self.cached,
+            cached_reported: self.reports_cache,
             output: self.output,
             saved: self.saved,
             cost: dollars(self.cost),
@@ -197,6 +205,7 @@ impl Sum {
 enum SumKey<'l> {
     Session(SessionId),
     Model(&'l str),
+    Agent(&'l str),
     Day(i64),
 }
 
@@ -224,6 +233,8 @@ impl App {
         let lines = self.usage_lines()?;
         let cached = lines.iter().filter(|line| line.sums.cached > 0).map(|line| line.session);
         let with_cache: HashSet<SessionId> = cached.collect();
+        let agents = self.agents_if(request.by == UsageBy::Agent)?;
+        let agent_of = |session| agents.get(&session).map_or("", String::as_str);
         let mut sums: BTreeMap<SumKey, Sum> = BTreeMap::new();
         let mut total = Sum::default();
         for line in &lines {
@@ -234,6 +245,7 @@ impl App {
             let key = match request.by {
                 UsageBy::Session => SumKey::Session(line.session),
                 UsageBy::Model => SumKey::Model(&line.model),
+                UsageBy::Agent => SumKey::Agent(agent_of(line.session)),
                 UsageBy::Day => SumKey::Day(line.day),
             };
             let sum = sum(line, with_cache.contains(&line.session), price);
@@ -244,6 +256,7 @@ impl App {
             let key = match request.by {
                 UsageBy::Session => SumKey::Session(line.session),
                 UsageBy::Model => break,
+                UsageBy::Agent => SumKey::Agent(agent_of(line.session)),
                 UsageBy::Day => SumKey::Day(line.day),
             };
             if let Some(sum) = sums.get_mut(&key) {
@@ -257,7 +270,7 @@ impl App {
         let more = rows.len().saturating_sub(request.limit.unwrap_or(usize::MAX));
         match request.by {
             UsageBy::Day => drop(rows.drain(..more)),
-            UsageBy::Session | UsageBy::Model => rows.truncate(rows.len() - more),
+            UsageBy::Session | UsageBy::Model | UsageBy::Agent => rows.truncate(rows.len() - more),
         }
         let one = |(key, sum): &(SumKey, Sum)| Ok(sum.row(self.usage_key(*key)?));
         Ok(UsageReport {
@@ -269,6 +282,18 @@ impl App {
         })
     }
 
+    /// The program that speaks in each session, if that is wanted.
+    fn agents_if(&self, is_wanted: bool) -> Result<HashMap<SessionId, String>, AppError> {
+        if !is_wanted {
+            return Ok(HashMap::new());
+        }
+        let agent = |info: SessionInfo| {
+            let named = Some(info.usage.agent).filter(|agent| !agent.is_empty());
+            (info.id, named.unwrap_or(info.origin.agent))
+        };
+        Ok(self.all_sessions()?.into_iter().map(agent).collect())
+    }
+
     fn usage_key(&self, key: SumKey) -> Result<UsageKey, AppError> {
         let text = match key {
             SumKey::Session(id) => {
@@ -277,8 +302,8 @@ impl App {
                     None => UsageKey { id: Some(id.to_string()), ..UsageKey::default() },
                 });
             }
-            SumKey::Model("") => "(unknown)".to_owned(),
-            SumKey::Model(model) => model.to_owned(),
+            SumKey::Model("") | SumKey::Agent("") => "(unknown)".to_owned(),
+            SumKey::Model(name) | SumKey::Agent(name) => name.to_owned(),
             SumKey::Day(day) => {
                 crate::time::format(day.saturating_mul(DAY_MS)).chars().take(10).collect()
             }
@@ -329,6 +354,7 @@ fn sum(line: &UsageLine, has_cache: bool, price: Pricing) -> Sum {
         requests: line.sums.requests,
         sent: line.sums.sent,
         cached: line.sums.cached,
+        reports_cache: has_cache,
         output: line.sums.output,
         saved: line.sums.saved,
         fail_opens: line.sums.bypassed,
