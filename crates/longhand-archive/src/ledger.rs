@@ -61,6 +61,7 @@ impl Ledger {
         let Some(mut opened) = storage.open(id, Version::default()).await? else { return Ok(None) };
         let mut state = SessionState::new(opened.session.owner.root());
         let news = std::mem::take(&mut opened.news);
+        opened.nodes.clear();
         state.apply(news).map_err(|_| unsound(id))?;
         Ok(Some(Self { opened, state, begin: None }))
     }
@@ -163,6 +164,8 @@ impl Ledger {
         let since = self.state.written();
         let Some(mut opened) = storage.open(id, since).await? else { return Ok(false) };
         let news = std::mem::take(&mut opened.news);
+        // They are for whoever waits for each round trip; here they are asked for when they are needed, and checked.
+        opened.nodes.clear();
         self.state.rewind();
         self.begin = None;
         let is_same = news.version.birth == since.birth;
