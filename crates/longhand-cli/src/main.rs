@@ -5,12 +5,13 @@ mod archive;
 mod args;
 mod chat;
 mod check;
-mod clean;
 mod compact;
 mod config;
 mod console;
 mod count;
+mod demo;
 mod doctor;
+mod embeddings;
 mod eval;
 mod expand;
 mod history;
@@ -30,11 +31,13 @@ mod redaction;
 mod repair;
 mod replay;
 mod report;
+mod resume;
 mod run;
 mod search;
 mod serve;
 mod session_file;
 mod store;
+mod top;
 mod transfer;
 mod trust;
 mod usage;
@@ -47,6 +50,7 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use longhand::ArchiveError;
 use longhand::app::AppError;
+use longhand::clean;
 use longhand_archive::{FileError, ServerError, is_postgres};
 
 use args::{Cli, Command};
@@ -84,6 +88,7 @@ fn main() -> ExitCode {
         Command::Show(args) => inspect::show(&args),
         Command::Log(args) => inspect::log(&args),
         Command::Search(args) => search::run(&args),
+        Command::Resume(args) => resume::run(&args),
         Command::Pin(args) => manage::pin(&args),
         Command::Undo(args) => manage::undo(&args),
         Command::Verify(args) => manage::verify(&args),
@@ -101,6 +106,8 @@ fn main() -> ExitCode {
         Command::Console(args) => console::run(&args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Usage(args) => usage::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Trust(args) => trust::run(&args),
         Command::Completions(args) => completions(&args),

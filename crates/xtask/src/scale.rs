@@ -47,7 +47,7 @@ pub(crate) fn scale(arguments: &[&str]) -> Result<(), Failure> {
     let folder = target_folder().join("scale");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
-    let maker = Maker { program: maker()? };
+    let maker = ArchiveMaker::build()?;
     let mut table = Table::default();
     let stage = Stage::new(binary, folder.clone(), settings.only.as_deref(), &maker);
     let small = (settings.sessions / GROWTH).max(1);
@@ -116,13 +116,18 @@ impl ScaleSettings {
 }
 
 /// The program that makes archives.
-struct Maker {
+pub(crate) struct ArchiveMaker {
     program: PathBuf,
 }
 
-impl Maker {
+impl ArchiveMaker {
+    /// Builds the program.
+    pub(crate) fn build() -> Result<Self, Failure> {
+        Ok(Self { program: maker()? })
+    }
+
     /// Makes something, and returns what the program says about it.
-    fn make(&self, path: &Path, what: &[&str]) -> Result<String, Failure> {
+    pub(crate) fn make(&self, path: &Path, what: &[&str]) -> Result<String, Failure> {
         let made = Command::new(&self.program).arg(path).args(what).output();
         let made = made.map_err(|error| failed(&self.program, &error))?;
         if !made.status.success() {

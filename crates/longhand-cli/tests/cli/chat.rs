@@ -29,18 +29,29 @@ impl Terminal {
 
     /// Starts with another kind of terminal, as TERM names it.
     pub(crate) fn start_as(term: &str, folder: &Folder, line: &str) -> Self {
-        let size = PtySize { rows: 30, cols: 100, pixel_width: 0, pixel_height: 0 };
+        Self::start_sized(term, (30, 100), folder, line)
+    }
+
+    /// Starts with so many rows and columns.
+    pub(crate) fn start_sized(
+        term: &str,
+        (rows, cols): (u16, u16),
+        folder: &Folder,
+        line: &str,
+    ) -> Self {
+        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_longhand"));
         command.args(line.split_whitespace());
         command.cwd(folder.path(""));
         command.env("TERM", term);
         command.env("HOME", folder.path(""));
+        command.env("TMPDIR", folder.path(""));
         command.env("XDG_DATA_HOME", folder.path("data"));
         command.env("XDG_CONFIG_HOME", folder.path("config"));
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(30), cells(100), 500)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(rows), cells(cols), 500)));
         let mut output = pair.master.try_clone_reader().unwrap();
         let seen = Arc::clone(&screen);
         thread::spawn(move || {

@@ -28,7 +28,7 @@ fn answers(count: usize) -> ScriptedServer {
     ScriptedServer::start((0..count).map(|number| ScriptStep::Answer(format!("Answer {number}."))))
 }
 
-fn folder() -> Folder {
+pub(crate) fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("agent", POST);
     let made = Command::new("chmod").arg("+x").arg(folder.path("agent")).status();
@@ -48,7 +48,7 @@ fn request(rounds: usize) -> String {
     json!({"model": "gpt-4o", "messages": messages}).to_string()
 }
 
-fn run_line(server: &ScriptedServer, options: &str, command: &str) -> String {
+pub(crate) fn run_line(server: &ScriptedServer, options: &str, command: &str) -> String {
     format!("run --archive a.db --upstream {} {options} -- {command}", server.url())
 }
 

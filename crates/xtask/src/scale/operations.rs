@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::measure::{Cost, median, run};
 use super::table::Figure;
-use super::{Maker, figure, proxy};
+use super::{ArchiveMaker, figure, proxy};
 use crate::failure::Failure;
 
 /// How often each command is run.
@@ -24,7 +24,7 @@ pub(super) struct Stage<'m> {
     folder: PathBuf,
     pub(super) archive: PathBuf,
     only: Option<String>,
-    maker: &'m Maker,
+    maker: &'m ArchiveMaker,
 }
 
 impl<'m> Stage<'m> {
@@ -32,7 +32,7 @@ impl<'m> Stage<'m> {
         binary: PathBuf,
         folder: PathBuf,
         only: Option<&str>,
-        maker: &'m Maker,
+        maker: &'m ArchiveMaker,
     ) -> Self {
         let archive = folder.join("archive.db");
         Self { binary, folder, archive, only: only.map(str::to_owned), maker }
