@@ -101,9 +101,10 @@ pub fn mcp_servers(conversation: &Conversation, scale: &Scale) -> Vec<McpServer>
     servers
 }
 
-fn server_of(tool: &str) -> Option<&str> {
-    let (server, _) = tool.strip_prefix(SERVER_PREFIX)?.split_once("__")?;
-    (!server.is_empty()).then_some(server)
+/// The MCP server that a tool's name tells: `mcp__github__search` is of `github`.
+pub(crate) fn server_of(tool: &str) -> Option<&str> {
+    let (server, tool) = tool.strip_prefix(SERVER_PREFIX)?.split_once("__")?;
+    (!server.is_empty() && !tool.is_empty()).then_some(server)
 }
 
 /// Counts the results that say just what an earlier one says; short ones repeat by chance.

@@ -7,11 +7,12 @@ use longhand_core::anchor::identifiers;
 use longhand_core::{Message, Part, Role, cut, grouped};
 use serde::{Deserialize, Serialize};
 
-use super::prompt_parts::{PromptKind, server_of};
+use super::prompt_parts::PromptKind;
 use super::requests::{CacheBreak, RequestLine};
 use super::seen_window::SeenWindow;
 use super::window_page::Counter;
 use super::{Access, App, AppError};
+use crate::context::server_of;
 use crate::readable;
 
 /// How many of the newest requests are looked at.

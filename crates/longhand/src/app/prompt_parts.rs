@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::context::server_of;
+
 /// A part of what comes before the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PromptPart {
@@ -61,13 +63,6 @@ fn tool(item: &Value) -> PromptPart {
     let server = label.or_else(|| name.as_deref().and_then(server_of)).map(str::to_owned);
     let kind = server.map_or(PromptKind::Tool, PromptKind::OfServer);
     PromptPart { kind, name, text: item.to_string() }
-}
-
-/// The MCP server that a tool's name tells: `mcp__github__search` is of `github`.
-pub(super) fn server_of(tool: &str) -> Option<&str> {
-    let rest = tool.strip_prefix("mcp__")?;
-    let (server, tool) = rest.split_once("__")?;
-    (!server.is_empty() && !tool.is_empty()).then_some(server)
 }
 
 /// The text of a content: a string, or blocks of text.
