@@ -119,13 +119,19 @@ def squashed(text):
 def window(longhand, lines, budget):
     with tempfile.TemporaryDirectory() as folder:
         source, made = pathlib.Path(folder, "in.jsonl"), pathlib.Path(folder, "out.jsonl")
-        source.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        source.write_text("".join(json.dumps(unbilled(line)) + "\n" for line in lines))
         command = [longhand, "compact", source, "--budget", str(budget), "-o", made, "--quiet"]
         done = subprocess.run(command, capture_output=True, text=True)
         # 3: the newest messages alone are larger.
         if done.returncode not in (0, 3):
             raise SystemExit(f"longhand compact: {done.stderr.strip()}")
         return squashed(said([json.loads(line) for line in made.read_text().splitlines() if '"message"' in line]))
+
+
+def unbilled(line):
+    """A line without the counts of its provider, which have the agent's own prompt and tools in them: both sides have these."""
+    message = {key: value for key, value in line["message"].items() if key != "usage"}
+    return {**line, "message": message}
 
 
 def tokens(longhand, text):

@@ -65,6 +65,9 @@ pub trait Archive: Storage {
     /// The log keeps it. Batches on other paths that build on it are no longer live either.
     fn undo(&self, id: SessionId, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError>;
 
+    /// Takes back a batch if it is the newest live one of the newest path; `None` if another one is, or none.
+    fn undo_newest(&self, id: SessionId, batch: u64) -> Result<Option<LoggedBatch>, ArchiveError>;
+
     /// Returns the live batches of a path, oldest first.
     ///
     /// A batch applies to every path that holds all entries that it and the batches before it edit. Of
@@ -234,7 +237,11 @@ impl<S: Storage + ?Sized> Archive for S {
     }
 
     fn undo(&self, id: SessionId, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError> {
-        wait(append::undo(self, id, head))
+        wait(append::undo(self, id, head, None))
+    }
+
+    fn undo_newest(&self, id: SessionId, batch: u64) -> Result<Option<LoggedBatch>, ArchiveError> {
+        wait(append::undo(self, id, None, Some(batch)))
     }
 
     fn live(&self, id: SessionId, head: Option<Seq>) -> Result<Vec<LoggedBatch>, ArchiveError> {

@@ -27,6 +27,11 @@ macro_rules! layer {
             /// The storage that does what this one does not do itself.
             fn beneath(&self) -> &dyn Storage;
 
+            /// See [`Storage::is_shared`].
+            fn is_shared(&self) -> bool {
+                self.beneath().is_shared()
+            }
+
             $(
                 #[doc = concat!("See [`Storage::", stringify!($name), "`].")]
                 fn $name(&self $(, $argument: $kind)*) -> Answer<'_, $output> {
@@ -36,6 +41,10 @@ macro_rules! layer {
         }
 
         impl<L: Layer> Storage for L {
+            fn is_shared(&self) -> bool {
+                Layer::is_shared(self)
+            }
+
             $(
                 fn $name(&self $(, $argument: $kind)*) -> Answer<'_, $output> {
                     Layer::$name(self $(, $argument)*)

@@ -518,7 +518,7 @@ impl MemorySession {
             pins: self.pins.clone(),
         };
         let requests = self.requests.len() as u64;
-        Opened { session: self.info(), news, requests }
+        Opened { session: self.info(), news, nodes: Vec::new(), requests }
     }
 
     /// The entries with numbers in ranges.

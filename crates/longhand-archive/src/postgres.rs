@@ -133,7 +133,7 @@ impl PostgresArchive {
         let sync = if syncs { "" } else { "; SET LOCAL synchronous_commit = on" };
         let wait_ms = settings.wait_max.as_millis();
         let begin = format!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = {wait_ms}{sync}"
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {wait_ms}{sync}"
         );
         Ok(Self { waiting, server, indexing: Arc::default(), begin: begin.into() })
     }
@@ -383,5 +383,9 @@ impl Storage for PostgresArchive {
             // What is removed is gone from the tables; the server reuses its room when it vacuums.
             Upkeep::Wipe => Box::pin(async { Ok(true) }),
         }
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 }

@@ -118,6 +118,12 @@ pub trait Storage: Send + Sync {
 
     /// Does what keeps it fast and clean, as far as that is due; returns whether nothing is left to do.
     fn maintain(&self, upkeep: Upkeep) -> Answer<'_, bool>;
+
+    /// Whether several nodes serve the same sessions from it: then what one of them has in memory is checked before it is
+    /// used.
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 /// What is written to one session.
@@ -202,6 +208,8 @@ pub struct Opened {
     pub session: SessionInfo,
     /// What it has got since the version that was asked for.
     pub news: News,
+    /// The newest of its new entries, where asking for them later would take another round trip.
+    pub nodes: Vec<Node>,
     /// How many lines its request log has.
     pub requests: u64,
 }

@@ -1,5 +1,8 @@
 //! `longhand archive`.
 
+mod copy;
+mod prune;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +20,9 @@ const WIPE_WAIT: Duration = Duration::from_secs(5);
 pub(crate) fn run(args: &ArchiveCommandArgs) -> Result<CommandOutcome> {
     match &args.command {
         ArchiveCommand::Backup(args) => backup(args),
+        ArchiveCommand::Copy(args) => copy::copy(args),
         ArchiveCommand::Migrate(args) => migrate(args),
+        ArchiveCommand::Prune(args) => prune::run(args),
     }
 }
 
@@ -101,7 +106,7 @@ fn open_file(args: &ArchiveArgs) -> Result<Arc<SqliteArchive>> {
     let path = store::path(args)?;
     store::must_be_a_file(
         &path,
-        "`pg_dump --schema=longhand` makes a copy of it, and `longhand export` of one session",
+        "`pg_dump --schema=longhand` makes a copy of it; `longhand archive copy FROM TO` copies all sessions into a file",
     )?;
     Ok(Arc::new(SqliteArchive::open(path)?))
 }

@@ -8,6 +8,7 @@ mod files;
 mod mcp;
 mod recall_share;
 mod replay;
+mod resume;
 mod run;
 mod search;
 
@@ -15,11 +16,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use longhand::app::ExportForm;
 use longhand_core::{Policy, Rolling};
 use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
-pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
+pub(crate) use self::archive::{
+    ArchiveCommand, ArchiveCommandArgs, BackupArgs, CopyArgs, MigrateArgs, PruneArgs,
+};
 pub(crate) use self::console::{ConsoleArgs, ProxyConsoleArgs};
 pub(crate) use self::demo::{DemoArgs, TopArgs};
 pub(crate) use self::eval::{EvalArgs, EvalCommand, EvalRecallArgs};
@@ -30,6 +34,7 @@ pub(crate) use self::mcp::{
 };
 pub(crate) use self::recall_share::{ProxyRecallArgs, RecallShareArgs};
 pub(crate) use self::replay::ReplayArgs;
+pub(crate) use self::resume::ResumeArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use self::run::LaunchArgs;
 pub(crate) use self::run::{RecallChoice, RunArgs, UsageArgs, UsageBy};
@@ -72,6 +77,8 @@ pub(crate) enum Command {
     Log(LogArgs),
     /// Search everything that was ever said
     Search(SearchArgs),
+    /// Find a session by what was said in it, and print the command that goes on in it
+    Resume(ResumeArgs),
     /// Keep a message in every window
     Pin(PinArgs),
     /// Undo the newest batch of edits of a session
@@ -216,6 +223,10 @@ pub(crate) struct ServeArgs {
     /// the background [default: models.summary in the settings, or extractive]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) summariser: Vec<String>,
+    /// Answer a client that orders a summary of its conversation (Claude Code's /compact, Codex) with a fold from the
+    /// archive, at once and without the model; an order to which the user added something goes to the model
+    #[arg(long)]
+    pub(crate) answer_compactions: bool,
     /// Offer models a tool that brings back what was left out; clients never see it. Sessions that began without it
     /// go on without it
     #[arg(long, visible_alias = "expand-tool")]
@@ -481,12 +492,24 @@ pub(crate) struct VerifyArgs {
 }
 
 #[derive(Args)]
-#[command(after_help = "Example:
-  longhand export demo -o demo.jsonl")]
+#[command(
+    after_help = "With --as, the messages of the newest path are written: all that was said, and nothing that only Longhand \
+knows. The system prompt stays out, since every program brings its own; pictures become notes. A session that is not in the \
+archive may be a session file of an agent, or claude@last.
+
+Example:
+  longhand export demo -o demo.jsonl
+  longhand export demo --as markdown -o demo.md
+  longhand export @last --as chat | longhand count
+  longhand export codex@last --as claude-code    # says where the file belongs, and what goes on in it"
+)]
 pub(crate) struct ExportArgs {
     /// The session, by its name or id as `longhand ls` shows it; a beginning is enough, and @last is the newest
     #[arg(value_name = "SESSION")]
     pub(crate) id: String,
+    /// Write the messages for another program: as a request, as a session file of an agent, or for people to read
+    #[arg(long = "as", value_enum, value_name = "FORM", conflicts_with = "format")]
+    pub(crate) form: Option<ExportFormName>,
     /// What to write: all that is kept of the session, or the state of the window
     #[arg(long, value_enum, default_value = "jsonl")]
     pub(crate) format: ExportFormat,
@@ -497,6 +520,39 @@ pub(crate) struct ExportArgs {
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
     pub(crate) session: SessionArgs,
+}
+
+/// What a session is written as.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ExportFormName {
+    /// Messages of Chat Completions
+    Chat,
+    /// A request of Anthropic Messages
+    Anthropic,
+    /// Items of Responses
+    Responses,
+    /// A session file of Claude Code
+    ClaudeCode,
+    /// A session file of Codex
+    Codex,
+    /// A session file of pi
+    Pi,
+    /// For people to read
+    Markdown,
+}
+
+impl From<ExportFormName> for ExportForm {
+    fn from(name: ExportFormName) -> Self {
+        match name {
+            ExportFormName::Chat => Self::Chat,
+            ExportFormName::Anthropic => Self::Anthropic,
+            ExportFormName::Responses => Self::Responses,
+            ExportFormName::ClaudeCode => Self::ClaudeCode,
+            ExportFormName::Codex => Self::Codex,
+            ExportFormName::Pi => Self::Pi,
+            ExportFormName::Markdown => Self::Markdown,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -513,12 +569,13 @@ pub(crate) enum ExportFormat {
 archive has the beginning of it, the rest is added; if it has something else under that id, nothing is. With \
 --append and --redact, only the messages and their forks are taken.
 
-Without a file, all sessions of Claude Code, Codex and pi on this machine are imported, and what is new in those that were \
-imported before. Of a folder, all session files are. A file that is gone removes nothing.
+Without a file, all sessions of Claude Code, Codex, pi, opencode and Copilot on this machine are imported, and what is new \
+in those that were imported before. Of a folder, all session files are. A file that is gone removes nothing.
 
 Example:
   longhand import                     # what your agents have kept
   longhand import --dry-run
+  longhand import --watch             # and what they will write
   longhand import demo.jsonl --id copy"
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -530,6 +587,9 @@ pub(crate) struct ImportArgs {
     /// Only list what would be imported
     #[arg(long, conflicts_with_all = ["id", "append"])]
     pub(crate) dry_run: bool,
+    /// Go on and import what is new every two seconds, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["id", "append", "dry_run"])]
+    pub(crate) watch: bool,
     /// The session [default: the id in the file, or the file's name]
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,

@@ -80,6 +80,7 @@ const KNOWN: &[KnownSetting] = &[
         "LONGHAND_SUMMARY_USD_PER_HOUR",
         "1.0",
     ),
+    known("models.embeddings", SettingKind::Text, "LONGHAND_EMBEDDINGS", "none"),
     known("chat.system", SettingKind::Text, "LONGHAND_SYSTEM", "none"),
     in_file("endpoints.*.url", SettingKind::Text),
     in_file("endpoints.*.api", SettingKind::Text),

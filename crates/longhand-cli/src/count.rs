@@ -3,13 +3,14 @@
 mod content;
 
 use anyhow::Result;
+use longhand::context::{AgentCompaction, agent_compactions};
 use longhand_core::{Part, Scale, Tokens};
 use longhand_dialect::{Conversation, Finding};
 use serde_json::{Value, json};
 
 use self::content::ContextContent;
 use crate::args::{CountArgs, InputArgs};
-use crate::output::counted;
+use crate::output::{counted, counted_as};
 use crate::weigh::{MessageWeights, NamedMeter};
 use crate::{CommandOutcome, hinted, input, output, weigh};
 
@@ -24,6 +25,8 @@ struct CountedFile {
     messages: Vec<MessageWeights>,
     attributes: Tokens,
     reply: Tokens,
+    /// What the compactions of its agent have cost.
+    compactions: Vec<AgentCompaction>,
 }
 
 pub(crate) fn run(args: &CountArgs) -> Result<CommandOutcome> {
@@ -100,7 +103,8 @@ impl CountedFile {
         let attributes = weigh::attributes(&conversation, &scale);
         let reply = scale.framing().reply;
         let name = input::name(&input);
-        Ok(Self { name, conversation, meter, messages, attributes, reply })
+        let compactions = compactions(&conversation, &scale);
+        Ok(Self { name, conversation, meter, messages, attributes, reply, compactions })
     }
 
     fn total(&self) -> Tokens {
@@ -126,6 +130,7 @@ impl CountedFile {
             "lines_unread": loaded.unread.len(),
             "dangling": loaded.dangling,
             "compactions": loaded.compactions,
+            "compacted": self.compactions,
             "cleared": loaded.cleared,
         });
         if let Some((counted, reported)) = self.newest_usage(scale) {
@@ -201,6 +206,9 @@ impl CountedFile {
                 "not loaded by the agent: {lines}, {percent}% of the file{why}\n"
             ));
         }
+        for (at, compaction) in self.compactions.iter().enumerate() {
+            text.push_str(&self.compaction_line(at + 1, compaction));
+        }
         if loaded.cleared > 0 {
             text.push_str(&format!(
                 "cleared by the agent: {}\n",
@@ -226,6 +234,25 @@ impl CountedFile {
         text
     }
 
+    /// What a compaction of the agent took away, what it left, and what was fetched again.
+    fn compaction_line(&self, number: usize, compaction: &AgentCompaction) -> String {
+        let figure = |tokens: u64| self.meter.figure(Tokens(tokens));
+        let words = counted(compaction.summary_words as usize, "word");
+        let again = match compaction.calls_again {
+            0 => "no call was made again after it".to_owned(),
+            calls => format!(
+                "after it {} made again, {} tokens",
+                counted_as(calls as usize, "call was", "calls were"),
+                figure(compaction.tokens_again)
+            ),
+        };
+        format!(
+            "compaction {number}: {} tokens became {} ({words}); {again}\n",
+            figure(compaction.tokens_before),
+            figure(compaction.summary_tokens)
+        )
+    }
+
     fn summary(&self) -> String {
         self.session_lines()
             + &format!(
@@ -236,6 +263,16 @@ impl CountedFile {
                 self.meter.name
             )
     }
+}
+
+/// What the compactions of an agent have cost its session; none if it has not compacted it.
+fn compactions(loaded: &Conversation, scale: &Scale) -> Vec<AgentCompaction> {
+    if loaded.loaded().is_none_or(|loaded| loaded.compactions == 0) {
+        return Vec::new();
+    }
+    let text = std::sync::Arc::new(loaded.bytes().to_owned());
+    let everything = longhand_dialect::read_growing(text, Some(loaded.dialect));
+    everything.map(|everything| agent_compactions(&everything, scale)).unwrap_or_default()
 }
 
 /// Refuses what is no message: a number or a text without a role would be counted as if it were sent.

@@ -7,7 +7,7 @@ use longhand_meter::{ImageRule, MeterSpec};
 
 use crate::args::{EvalArgs, EvalCommand, EvalRecallArgs};
 use crate::output::counted;
-use crate::{CommandOutcome, output, progress};
+use crate::{CommandOutcome, embeddings, output, progress};
 
 pub(crate) fn run(args: &EvalArgs) -> Result<CommandOutcome> {
     match &args.command {
@@ -26,7 +26,8 @@ fn of_recall(args: &EvalRecallArgs) -> Result<CommandOutcome> {
     let mut asked = |done: usize, all: usize| {
         progress::rename(&format!("asking question {done} of {all}"));
     };
-    let figures = recall(&file, &*meter, Tokens(args.budget), &mut asked)?;
+    let embedder = args.embeddings.as_deref().map(embeddings::of_folder).transpose()?;
+    let figures = recall(&file, &*meter, Tokens(args.budget), embedder, &mut asked)?;
     if args.json {
         output::print_json(&figures)?;
     } else {

@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::{IsTerminal, Read, StdinLock};
+use std::path::Path;
 
 use anyhow::{Context, Result};
+use longhand::agent_files::{Agent, AgentContent, AgentFile};
 use longhand_core::grouped;
 use longhand_dialect::{Conversation, DialectError};
 
@@ -31,6 +33,10 @@ pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
         }
         None => load(standard_input(), args.max_input, &name)?,
     };
+    let bytes = match file.filter(|_| longhand::agent_files::has_base(&bytes)) {
+        Some(path) => with_base(path, args.max_input).with_context(|| name.clone())?,
+        None => bytes,
+    };
     let unpacked = longhand_dialect::unpack(bytes, args.max_input);
     unpacked.and_then(|bytes| longhand_dialect::read_as_loaded(bytes, args.dialect.0)).map_err(
         |error| match &error {
@@ -47,6 +53,14 @@ pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
             _ => anyhow::anyhow!("{name}: {error}"),
         },
     )
+}
+
+/// A session that was forked, with what came before the fork.
+fn with_base(path: &Path, max: u64) -> Result<Vec<u8>> {
+    match AgentFile::of(Agent::Codex, path).content(max)? {
+        AgentContent::Lines { text, .. } => Ok(text.into_bytes()),
+        AgentContent::Told(told) => Ok(told.as_list().into_bytes()),
+    }
 }
 
 /// Refuses a session file with lines that cannot be read, where nothing may be passed over.

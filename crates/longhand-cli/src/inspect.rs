@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use longhand::app::{LogLine, LoggedEdits, RegretSums, SessionView, UnreadLine};
+use longhand::receipt::ReceiptCause;
 use longhand_core::grouped;
 
 use crate::args::{LogArgs, ShowArgs};
@@ -103,8 +104,14 @@ pub(crate) fn log(args: &LogArgs) -> Result<CommandOutcome> {
 }
 
 fn edits_line(line: &LoggedEdits) -> String {
-    let undone = if line.undone { "  (undone)" } else { "" };
     let receipt = &line.receipt;
+    let why = match receipt.why {
+        // No window shows it, so there is nothing to undo.
+        Some(ReceiptCause::Compaction) => "  (the summary that the client ordered)",
+        _ if line.undone => "  (undone)",
+        Some(ReceiptCause::Pause) => "  (in a pause, when the provider's cache had run out)",
+        _ => "",
+    };
     let mut what = edits(line);
     if let Some(fold) = &receipt.fold {
         let summariser = match fold.summary.summariser.as_str() {
@@ -124,7 +131,7 @@ fn edits_line(line: &LoggedEdits) -> String {
         (_, None) => "not counted".to_owned(),
     };
     let at = longhand::time::format_local(line.at.0);
-    let mut text = format!("{:>5}  {at}  {size}  {what}{undone}\n", line.number);
+    let mut text = format!("{:>5}  {at}  {size}  {what}{why}\n", line.number);
     for regret in &line.regrets {
         let by = regret.by.map(|by| format!(" by entry {by}")).unwrap_or_default();
         text.push_str(&format!(

@@ -5,13 +5,13 @@ mod archive;
 mod args;
 mod chat;
 mod check;
-mod clean;
 mod compact;
 mod config;
 mod console;
 mod count;
 mod demo;
 mod doctor;
+mod embeddings;
 mod eval;
 mod expand;
 mod history;
@@ -31,6 +31,7 @@ mod redaction;
 mod repair;
 mod replay;
 mod report;
+mod resume;
 mod run;
 mod search;
 mod serve;
@@ -49,6 +50,7 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use longhand::ArchiveError;
 use longhand::app::AppError;
+use longhand::clean;
 use longhand_archive::{FileError, ServerError, is_postgres};
 
 use args::{Cli, Command};
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         Command::Show(args) => inspect::show(&args),
         Command::Log(args) => inspect::log(&args),
         Command::Search(args) => search::run(&args),
+        Command::Resume(args) => resume::run(&args),
         Command::Pin(args) => manage::pin(&args),
         Command::Undo(args) => manage::undo(&args),
         Command::Verify(args) => manage::verify(&args),

@@ -122,7 +122,7 @@ fn removed_text(args: &RmArgs, removed: &RemoveReport, prompts: usize) -> Result
 }
 
 /// Waits until the texts of removed sessions are wiped; says what is left of them, and how to be rid of it.
-fn tell_what_is_left(file: &SqliteArchive, path: &Path) -> Result<()> {
+pub(crate) fn tell_what_is_left(file: &SqliteArchive, path: &Path) -> Result<()> {
     let (what, why) = match file.wipe(WIPE_WAIT)? {
         Unwiped::Nothing => return Ok(()),
         Unwiped::Log(log) => (format!("in the log {}", log.display()), "reads from it"),
@@ -130,7 +130,7 @@ fn tell_what_is_left(file: &SqliteArchive, path: &Path) -> Result<()> {
     };
     let verify = store::command("verify");
     output::say(&format!(
-        "warning: texts of the removed session are still {what}, since another program {why}\n\
+        "warning: texts of what was removed are still {what}, since another program {why}\n\
          hint: end that program, then run {verify}, which wipes what is left"
     ));
     Ok(())

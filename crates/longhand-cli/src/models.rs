@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use longhand::{Archive, Extractive, Summariser};
 use longhand_archive::{Reserved, Wish};
 use longhand_model::{
-    Api, ClientLimits, Endpoint, Endpoints, Model, ModelClient, ModelSummariser, NoMoney, Price,
-    Prices, Secret, Spending, SpendingBook,
+    Api, ClientLimits, Endpoint, Endpoints, Model, ModelClient, ModelEmbedder, ModelSummariser,
+    NoMoney, Price, Prices, Secret, Spending, SpendingBook,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -54,6 +54,14 @@ impl ModelSetup {
         self.endpoints.model(name).map_err(|error| {
             hinted(error.to_string(), "`longhand doctor` shows the endpoints and their keys")
         })
+    }
+
+    /// Asks a model what texts mean, within the same cap as summaries.
+    pub(crate) fn embedder(&self, name: &str) -> Result<ModelEmbedder> {
+        let (model, handle) = (self.model(name)?, self.runtime.handle().clone());
+        Ok(ModelEmbedder::on(Arc::clone(&self.client), model, handle)
+            .with_prices(Arc::clone(&self.prices))
+            .with_spending(Arc::clone(&self.spending)))
     }
 
     /// Summarisers in the order they are tried; a model always has the built-in one behind it.

@@ -1,5 +1,6 @@
 //! What sessions are called where people read them.
 
+pub(crate) use longhand::agent_files::shell_word as quoted;
 use longhand::app::{AppError, FoundBy, FoundSession, SessionSummary, short_id};
 use longhand::time;
 
@@ -30,15 +31,6 @@ pub(crate) fn label(name: &str, id: &str, shared: &[String]) -> String {
 /// Whether a session was given no name: then its name is a hash.
 pub(crate) fn is_hash(name: &str) -> bool {
     name.len() == 16 && name.chars().all(|c| c.is_ascii_hexdigit())
-}
-
-/// A word of a command line.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_.@+:/".contains(c);
-    if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// A session in words: what it is called, its id if that is something else, how long it is and when it was last used.

@@ -35,12 +35,15 @@ pub(crate) fn label(command: &Command) -> Option<&'static str> {
         Command::Replay(args) if !args.quiet => "replaying",
         Command::Eval(_) => "asking questions",
         Command::Expand(_) | Command::Search(_) => "searching",
+        Command::Resume(args) if !args.go => "searching",
         Command::Verify(_) => "verifying",
         Command::Export(_) => "exporting",
         Command::Import(_) => "importing",
         Command::Rm(_) => "removing",
-        Command::Archive(ArchiveCommandArgs { command: ArchiveCommand::Backup(_) }) => "copying",
-        Command::Archive(_) => "migrating",
+        Command::Archive(ArchiveCommandArgs {
+            command: ArchiveCommand::Backup(_) | ArchiveCommand::Copy(_),
+        }) => "copying",
+        Command::Archive(ArchiveCommandArgs { command: ArchiveCommand::Migrate(_) }) => "migrating",
         Command::Doctor(_) => "testing the archive and the models",
         _ => return None,
     })

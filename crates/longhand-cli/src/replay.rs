@@ -37,13 +37,26 @@ struct ReplayedTrace {
     runs: Vec<ReplayRun>,
 }
 
+impl ReplayedTrace {
+    /// Whether the provider's cache ran out before any of its requests.
+    fn has_pauses(&self) -> bool {
+        self.trace.pauses(&self.settings) > 0
+    }
+}
+
 /// A way to make windows, with the name that tables give it.
 struct Contender {
     name: &'static str,
     method: Method,
+    /// Whether its windows are made without regard to pauses.
+    ignores_pauses: bool,
 }
 
 impl Contender {
+    fn new(name: &'static str, method: Method) -> Self {
+        Self { name, method, ignores_pauses: false }
+    }
+
     /// Whether a proxy makes windows so.
     fn is_proxy(&self) -> bool {
         matches!(self.method, Method::Standing(_))
@@ -51,8 +64,8 @@ impl Contender {
 }
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<CommandOutcome> {
-    let contenders = contenders(args);
     let mut traces = read_all(args)?;
+    let contenders = contenders(args, traces.iter().any(ReplayedTrace::has_pauses));
     let total: usize = traces.iter().map(|replayed| replayed.trace.requests()).sum();
     let progress = Progress::new(total * contenders.len(), !args.quiet && !args.json);
     let jobs: Vec<(usize, usize)> = (0..traces.len())
@@ -63,6 +76,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<CommandOutcome> {
             let ReplayedTrace { trace, settings, .. } = &traces[*file];
             let mut settings = settings.clone();
             settings.recall_tool = args.recall_tool && contenders[*by].is_proxy();
+            settings.ignores_pauses = contenders[*by].ignores_pauses;
             if contenders[*by].method != Method::Stateless(Policy::Elide) {
                 settings.stateless_meter = None;
             }
@@ -90,13 +104,18 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<CommandOutcome> {
 }
 
 /// The policy that was asked for, then what it is compared with.
-fn contenders(args: &ReplayArgs) -> Vec<Contender> {
+fn contenders(args: &ReplayArgs, have_pauses: bool) -> Vec<Contender> {
     let policy: Policy = args.policy.into();
-    let mut all = vec![Contender { name: policy.name(), method: Method::Standing(policy) }];
+    let standing = Contender::new(policy.name(), Method::Standing(policy));
+    let mut all = vec![standing];
+    if args.compare && have_pauses {
+        let method = Method::Standing(policy);
+        all.push(Contender { name: "no-pauses", method, ignores_pauses: true });
+    }
     if args.compare {
-        all.push(Contender { name: "none", method: Method::Whole });
-        all.push(Contender { name: "drop-oldest", method: Method::Stateless(Policy::Trim) });
-        all.push(Contender { name: "elision", method: Method::Stateless(Policy::Elide) });
+        all.push(Contender::new("none", Method::Whole));
+        all.push(Contender::new("drop-oldest", Method::Stateless(Policy::Trim)));
+        all.push(Contender::new("elision", Method::Stateless(Policy::Elide)));
     }
     all
 }
@@ -160,6 +179,11 @@ fn read_one(args: &ReplayArgs, path: &Path) -> Result<ReplayedTrace> {
         uncached_price: args.uncached_price,
         ..ReplaySettings::new(args.budget, meter)
     };
+    let life_ms = args.cache_minutes.map(|minutes| minutes.saturating_mul(60_000));
+    let settings = ReplaySettings {
+        cache_life_ms: life_ms.or(trace.cache_life_ms()).filter(|life_ms| *life_ms > 0),
+        ..settings
+    };
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let name = output::harmless_line(&name);
     Ok(ReplayedTrace { name, meter: meter_name, trace, settings, runs: Vec::new() })
@@ -222,6 +246,7 @@ fn figures_json(figures: &Figures, cost_none: f64) -> Value {
         "requests": figures.requests, "sent": figures.sent.0, "cached": figures.cached.0,
         "cost": figures.cost, "cost_none": cost_none, "over_budget": figures.over_budget,
         "invalid": figures.invalid, "breaks": figures.breaks, "batches": figures.batches,
+        "pauses": figures.pauses,
         "edits": RegretSums::from(figures.edits),
         "need": need.percent(), "ctx": ctx.percent(),
         "state": {

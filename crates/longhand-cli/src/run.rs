@@ -29,7 +29,7 @@ use self::recipe::{Address, Recipe};
 use crate::args::RunArgs;
 use crate::config::Config;
 use crate::output::{counted, harmless_line};
-use crate::{CommandOutcome, console, models, names, output, store};
+use crate::{CommandOutcome, console, embeddings, models, names, output, store};
 
 /// How long the proxy waits for requests that are still under way when the program has ended.
 const FAREWELL_MAX: Duration = Duration::from_secs(10);
@@ -109,6 +109,9 @@ fn settings(args: &RunArgs, agent: &str, secret: &str, warn: LogSink) -> Result<
         Some(args.upstream.clone().or_else(set).unwrap_or_else(|| default.to_owned()))
     };
     let archive = store::open(&args.archive)?;
+    let told = Arc::clone(&warn);
+    let tell = move |problem: &str| told(problem);
+    let embeddings = embeddings::configured(&config, &archive, &args.archive, tell)?;
     Ok(Settings {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         owner: Some(longhand::Owner::LOCAL),
@@ -121,6 +124,8 @@ fn settings(args: &RunArgs, agent: &str, secret: &str, warn: LogSink) -> Result<
         summarisers: store::summarisers(&config, &[], || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
         recall_percent: store::proxy_recall(args.brought_back, &config)?,
+        answer_compactions: args.answer_compactions,
+        embeddings,
         recall_tool: match (args.recall_tool, args.no_recall_tool) {
             (_, true) => RecallTool::Never,
             (true, _) => RecallTool::Always,

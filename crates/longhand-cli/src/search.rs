@@ -137,7 +137,7 @@ fn beginning(text: &str, word: &str) -> Option<usize> {
 }
 
 /// Reads `2026-11-15`, `2026-11-15 19:00`, or how long ago: `90m`, `12h`, `3d`, `2w`.
-fn time_of(text: &str, now_ms: i64) -> Result<i64> {
+pub(crate) fn time_of(text: &str, now_ms: i64) -> Result<i64> {
     let minutes = |unit: char| match unit {
         'm' => Some(1),
         'h' => Some(60),

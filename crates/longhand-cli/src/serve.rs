@@ -18,7 +18,9 @@ use tokio::runtime::Builder;
 use crate::args::ServeArgs;
 use crate::config::Config;
 use crate::output::{counted, counted_as};
-use crate::{CommandOutcome, clean, console, hinted, models, output, store, verbose};
+use crate::{
+    CommandOutcome, clean, console, embeddings, hinted, models, output, store, verbose,
+};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<CommandOutcome> {
     let settings = settings(args)?;
@@ -131,6 +133,8 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
     let archive: Arc<dyn Archive> =
         if no_archive { Arc::new(MemoryArchive::default()) } else { store::open(&args.archive)? };
     let redactor = store::redactor_if(args.redact, &args.archive)?;
+    let tell = if args.quiet { |_: &str| () } else { warn };
+    let embeddings = embeddings::configured(&config, &archive, &args.archive, tell)?;
     Ok(Settings {
         listen: args.listen,
         keys: args.api_key_file.as_deref().map(keys).transpose()?.unwrap_or_default(),
@@ -147,6 +151,8 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
         summarisers: store::summarisers(&config, &args.summariser, || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
         recall_percent: store::proxy_recall(args.brought_back, &config)?,
+        answer_compactions: args.answer_compactions,
+        embeddings,
         recall_tool: if args.recall_tool { RecallTool::Always } else { RecallTool::Never },
         recall_reach: args.recall_scope.into(),
         require_archive: args.require_archive,

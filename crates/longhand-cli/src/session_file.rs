@@ -34,3 +34,13 @@ pub(crate) fn check_unchanged(path: &Path, text: &str) -> Result<()> {
         "end the agent that writes it, and try again",
     ))
 }
+
+/// A random UUID.
+pub(crate) fn new_id() -> Result<String> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).context("the system has no random bytes")?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]))
+}

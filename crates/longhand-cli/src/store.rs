@@ -18,13 +18,18 @@ use crate::args::{ArchiveArgs, PolicyName, ProxyRecallArgs, RecallShareArgs, Ses
 use crate::config::Config;
 use crate::models::{ModelSetup, is_built_in};
 use crate::weigh::SharedMeter;
-use crate::{hinted, names, output, paths, redaction};
+use crate::{embeddings, hinted, names, output, paths, redaction};
 
 /// The archive that a flag named, which commands in hints have to name, too.
 static NAMED: OnceLock<PathBuf> = OnceLock::new();
 
 /// Commands that work on no archive, or that end with another program's command line.
 const WITHOUT_ARCHIVE: [&str; 6] = ["check", "completions", "count", "replay", "run", "trust"];
+
+/// The archive that a flag named.
+pub(crate) fn named() -> Option<&'static Path> {
+    NAMED.get().map(PathBuf::as_path)
+}
 
 /// A command of ours in a sentence, on the archive that this one works on.
 pub(crate) fn command(words: &str) -> String {
@@ -159,6 +164,9 @@ pub(crate) fn view(args: &SessionArgs) -> Result<ViewSettings> {
 fn settings(args: &SessionArgs, archive: &Arc<dyn Archive>) -> Result<SessionSettings> {
     let config = Config::load()?;
     let mut settings = SessionSettings::new()?;
+    let named = ArchiveArgs { archive: NAMED.get().cloned() };
+    let tell = |problem: &str| output::say(&format!("warning: {problem}"));
+    settings.embeddings = embeddings::configured(&config, archive, &named, tell)?;
     if let Some(budget) = args.budget.or(config.whole("session.budget")) {
         settings.budget = Tokens(budget);
     }

@@ -1,5 +1,6 @@
 //! `longhand export` and `longhand import`.
 
+mod converted;
 mod files;
 
 use std::fs::File;
@@ -12,6 +13,9 @@ use crate::output::{counted, counted_as, harmless_line};
 use crate::{CommandOutcome, input, names, output, store};
 
 pub(crate) fn export(args: &ExportArgs) -> Result<CommandOutcome> {
+    if let Some(form) = args.form {
+        return converted::export(args, form.into());
+    }
     let app = store::app_existing(&args.archive)?;
     let found = store::readable(&app, &args.id)?;
     let path = args.output.as_deref().filter(|path| path.as_os_str() != "-");
@@ -71,7 +75,20 @@ fn told(report: &ImportReport) -> String {
     if report.system_messages_left > 0 {
         text.push_str("the system prompt is not imported: every request brings its own\n");
     }
+    text.push_str(&unread(&report.unread));
     text
+}
+
+/// Which lines of a file are not in the archive.
+fn unread(lines: &[u32]) -> String {
+    match lines {
+        [] => String::new(),
+        [line] => format!("line {line} cannot be read and stays out\n"),
+        [first, ..] => {
+            let count = counted(lines.len(), "line");
+            format!("{count} cannot be read and stay out; the first of them is line {first}\n")
+        }
+    }
 }
 
 fn told_of(session: &ImportedSession) -> String {

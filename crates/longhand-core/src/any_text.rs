@@ -109,6 +109,7 @@ fn messages(text: &str) -> Vec<Message> {
         raw: text.into(),
         error: false,
         fixed: false,
+        loads_tools: false,
     };
     vec![
         Message::new(Role::User, Some(text.into()), vec![Part::Text(text.into())], text.into()),

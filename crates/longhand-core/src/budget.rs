@@ -2,6 +2,11 @@
 
 use crate::{Economy, Size, Tokens};
 
+/// How far a window must have grown from its target to the size of the next batch, for that batch to be made in a pause.
+///
+/// An earlier one would save more still, but hide what the model may need.
+const COLD_WAY_PERCENT: u128 = 60;
+
 /// The room that a window has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -62,7 +67,20 @@ impl Budget {
     }
 
     /// The size beyond which a window is brought down: all of the room, or less if that is cheaper.
+    ///
+    /// After a pause the provider reads the window anew in any case. So a batch that would be due soon is made then: it
+    /// costs no break of its own.
     pub fn high(&self) -> Tokens {
+        let (high, goal) = (self.high_of_warm(), self.goal());
+        if !self.economy.is_some_and(|economy| economy.is_cold()) {
+            return high;
+        }
+        let way = u128::from(high.saturating_sub(goal).0) * COLD_WAY_PERCENT / 100;
+        goal + Tokens(u64::try_from(way).unwrap_or(u64::MAX))
+    }
+
+    /// The same as long as the provider has the prefix.
+    fn high_of_warm(&self) -> Tokens {
         let room = self.room();
         match (self.economy, self.target) {
             (Some(economy), Some(_)) => economy.high_water(self.goal()).min(room),

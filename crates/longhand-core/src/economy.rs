@@ -18,6 +18,22 @@ impl Default for CachePrices {
     }
 }
 
+/// How long nobody has asked for a prefix that a provider keeps for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachePause {
+    /// How long the provider keeps a prefix that nobody asks for, in milliseconds.
+    pub life_ms: u64,
+    /// How long nobody has asked for it, in milliseconds.
+    pub idle_ms: u64,
+}
+
+impl CachePause {
+    /// Whether the provider has dropped the prefix: whatever is sent now is read anew.
+    pub fn is_over(self) -> bool {
+        self.idle_ms >= self.life_ms
+    }
+}
+
 /// What a provider bills, and how a conversation goes on.
 ///
 /// ```
@@ -37,6 +53,8 @@ pub struct Economy {
     pub growth: Tokens,
     /// How many requests are still to come.
     pub requests: u64,
+    /// The pause before the next request, if it is known.
+    pub pause: Option<CachePause>,
 }
 
 /// A window may grow this many times as far as would be cheapest.
@@ -54,7 +72,12 @@ impl Economy {
     /// The same number of requests is expected to follow.
     pub fn of(prices: CachePrices, tokens: Tokens, requests: u64) -> Self {
         let growth = Tokens(tokens.0 / requests.max(1));
-        Self { prices, reach_percent: 100, growth, requests }
+        Self { prices, reach_percent: 100, growth, requests, pause: None }
+    }
+
+    /// Whether the next request is read anew whatever it shows, so that a batch costs nothing.
+    pub fn is_cold(&self) -> bool {
+        self.pause.is_some_and(CachePause::is_over)
     }
 
     /// What a token costs if its window is left alone.
@@ -90,6 +113,9 @@ impl Economy {
 
     /// Whether a batch saves more in later requests than it costs to read `read_anew` tokens without the cache.
     pub fn pays(&self, saved: Tokens, read_anew: Tokens) -> bool {
+        if self.is_cold() {
+            return saved > Tokens::ZERO;
+        }
         let (more, carried) = self.broken();
         let saved = u128::from(saved.0) * u128::from(self.requests) * u128::from(carried);
         saved > u128::from(read_anew.0) * u128::from(more)
@@ -108,6 +134,7 @@ pub fn requests(messages: &[Message]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Budget;
 
     fn economy(cached: u64, uncached: u64) -> Economy {
         Economy::of(CachePrices { cached, uncached }, Tokens(100_000), 100)
@@ -141,5 +168,20 @@ mod tests {
         assert!(!economy(9).pays(Tokens(1_000), Tokens(1_000)));
         assert!(economy(1).pays(Tokens(1_000), Tokens(100)));
         assert!(!economy(0).pays(Tokens(1_000), Tokens::ZERO));
+    }
+
+    #[test]
+    fn a_pause_makes_breaks_free() {
+        let pause = |idle_ms| Some(CachePause { life_ms: 300_000, idle_ms });
+        let after = |idle_ms| Economy { requests: 1, pause: pause(idle_ms), ..economy(10, 100) };
+        assert!(!after(299_999).is_cold() && after(300_000).is_cold());
+        assert!(!after(299_999).pays(Tokens(1_000), Tokens(1_000)));
+        assert!(after(300_000).pays(Tokens(1_000), Tokens(1_000)));
+        assert!(!after(300_000).pays(Tokens::ZERO, Tokens::ZERO));
+        // Between the target and the size of the next batch, 60% of the way is near enough.
+        let budget = Budget::of(Tokens(50_000)).with_low_water(20, Tokens::ZERO);
+        let high = |idle_ms| budget.with_economy(after(idle_ms)).high();
+        assert_eq!((budget.goal(), high(0)), (Tokens(10_000), Tokens(36_832)));
+        assert_eq!(high(300_000), Tokens(10_000 + 26_832 * 60 / 100));
     }
 }

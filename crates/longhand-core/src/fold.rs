@@ -3,15 +3,17 @@
 use std::ops::Range;
 
 use crate::anchor::{ranked, telling_line};
+use crate::auto::joined;
 use crate::draft::{At, Draft};
-use crate::edit::{Batch, Fold, Seq, Span};
+use crate::edit::{Batch, Edit, Fold, Seq, Span};
 use crate::handle::content_hash;
 use crate::json::quoted_len;
+use crate::opening::Opening;
 use crate::plan::{HandleOpener, History, Wire, content};
 use crate::project::Change;
-use crate::protect::{Protection, Rank, Users};
+use crate::protect::{Protection, Rank, Unit, Users};
 use crate::stub::{clean, grouped};
-use crate::{Handle, Message, Part, Path, Role, Scale, Size, Text, Tokens};
+use crate::{Handle, Message, Meter, Part, Path, Role, Scale, Size, Text, Tokens};
 
 /// How much of the folded text is read for its index, newest first.
 const READ_BYTES_MAX: usize = 128 * 1024;
@@ -228,6 +230,27 @@ impl<'h> NewFold<'h> {
         shown.partition(|at| path.seq(*at).zip(first).is_some_and(|(seq, first)| seq < first))
     }
 
+    /// What is told of it; `hidden` are parts of messages in sight whose bodies are not shown.
+    fn folded(&self, hidden: &[At]) -> Folded<'h> {
+        let messages = self.history.path.messages;
+        let (before, after) = self.in_sight();
+        let hidden = hidden
+            .iter()
+            .filter_map(|at| Some((after.binary_search(&at.0).ok()?, &messages[at.0].parts[at.1])));
+        let hidden = hidden.collect();
+        let all = |of: Vec<usize>| of.into_iter().map(|at| &messages[at]).collect();
+        Folded {
+            messages: self.gone.clone(),
+            entries: self.entries.clone(),
+            state: self.state,
+            blocks: self.new_blocks.iter().filter_map(|part| earlier(part)).collect(),
+            before: all(before),
+            after: all(after),
+            hidden,
+            hands_over: self.hands_over,
+        }
+    }
+
     /// Writes the block in at most `limit` tokens, its frame included.
     pub(crate) fn write(
         self,
@@ -251,22 +274,7 @@ impl<'h> NewFold<'h> {
             lines.pop();
         }
         let head = lines.join("\n");
-        let (before, after) = self.in_sight();
-        let hidden = hidden
-            .iter()
-            .filter_map(|at| Some((after.binary_search(&at.0).ok()?, &messages[at.0].parts[at.1])));
-        let hidden = hidden.collect();
-        let all = |of: Vec<usize>| of.into_iter().map(|at| &messages[at]).collect();
-        let folded = Folded {
-            messages: self.gone.clone(),
-            entries: self.entries.clone(),
-            state: self.state,
-            blocks: self.new_blocks.iter().filter_map(|part| earlier(part)).collect(),
-            before: all(before),
-            after: all(after),
-            hidden,
-            hands_over: self.hands_over,
-        };
+        let folded = self.folded(hidden);
         let told = told(&head, &folded, limit, scale, digest);
         let size = self.frame.with(&told.text, scale);
         let least = self.frame.with(&head, scale);
@@ -276,6 +284,35 @@ impl<'h> NewFold<'h> {
         let state = format!("{}\n{}", self.count, told.state);
         (fold, Written { state, size, wanted: least.tokens + told.wanted })
     }
+}
+
+/// Folds all that a history shows but for what every window shows, without a text: a later fold goes on from it.
+///
+/// The first message of the user, system messages, pins and open calls stay. `tell` returns what the digest of the later
+/// fold needs to know. `None` if nothing can be folded.
+pub fn fold_ahead(
+    history: &History,
+    meter: &dyn Meter,
+    tell: impl FnOnce(&Folded, &Scale) -> String,
+) -> Option<Batch> {
+    let opening = Opening::of(history, Scale::new(meter), usize::MAX, false);
+    let protection = opening.protection(0, Users::None);
+    let first = history.path.messages.iter().position(Message::is_user_turn);
+    let stays = |unit: &Unit| {
+        unit.rank == Rank::Never || first.is_some_and(|first| unit.messages.contains(&first))
+    };
+    let units = protection.units.iter().filter(|unit| !stays(unit));
+    let folded = joined(units.map(|unit| unit.messages.clone()));
+    if folded.is_empty() {
+        return None;
+    }
+    let fold = NewFold::of(&opening.draft, &folded, &[]);
+    let state = format!("{}\n{}", fold.count, tell(&fold.folded(&[]), &opening.draft.scale));
+    let place = |at: &At| history.path.place(at.0, at.1);
+    let blocks = fold.blocks.iter().filter_map(place).collect();
+    let head = history.path.seqs.last().copied().unwrap_or_default();
+    let fold = Fold { spans: fold.spans, blocks, sum: fold.sum, text: String::new() };
+    Some(Batch { head, edits: vec![Edit::Fold(fold)], state, variants: Vec::new() })
 }
 
 /// What came of a block.

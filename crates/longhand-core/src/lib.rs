@@ -20,6 +20,7 @@ mod edit;
 mod elide;
 mod entering;
 mod fold;
+mod hand_over;
 mod handle;
 mod in_view;
 pub mod json;
@@ -51,13 +52,14 @@ pub use arguments::Arguments;
 pub use budget::Budget;
 pub use chain::{Link, Meaning};
 pub use clear::{Clear, Trigger, clear};
-pub use economy::{CachePrices, Economy, requests};
+pub use economy::{CachePause, CachePrices, Economy, requests};
 pub use edit::{Batch, Edit, EditKind, Fold, Place, Seq, Span};
 pub use entering::clipped_on_entry;
 pub use fold::{
-    Digest, Digested, Folded, FoldedPlaces, IndexDigest, earlier, find_fold, folded_messages,
-    is_fold,
+    Digest, Digested, Folded, FoldedPlaces, IndexDigest, earlier, find_fold, fold_ahead,
+    folded_messages, is_fold,
 };
+pub use hand_over::handed_over;
 pub use handle::{Handle, content_hash};
 pub use in_view::InView;
 pub use json_word::says_json;

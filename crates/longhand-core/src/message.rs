@@ -248,6 +248,8 @@ pub struct ToolResult {
     pub error: bool,
     /// Whether the provider refuses text in place of the content, as for a screenshot.
     pub fixed: bool,
+    /// Whether it loads tools that the request defers: without it the model cannot call them any more.
+    pub loads_tools: bool,
 }
 
 impl ToolResult {

@@ -94,6 +94,7 @@ impl Protection {
             }
             let is_last = at >= tail
                 || referents.contains(&at)
+                || message.results().any(|result| result.loads_tools)
                 || match users {
                     Users::None | Users::Newest => false,
                     Users::FirstAndNewest => Some(at) == first,

@@ -488,7 +488,14 @@ mod tests {
         let result = |call: &str| {
             let text = "error: src/wheel.rs is broken\n".repeat(20);
             let content = vec![Part::Text(text.as_str().into())];
-            ToolResult { call: call.into(), content, raw: text.into(), error: false, fixed: false }
+            ToolResult {
+                call: call.into(),
+                content,
+                raw: text.into(),
+                error: false,
+                fixed: false,
+                loads_tools: false,
+            }
         };
         let message = |at: usize| {
             let parts = vec![Part::Result(result(&at.to_string()))];

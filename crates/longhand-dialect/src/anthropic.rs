@@ -273,7 +273,10 @@ fn block(builder: &mut Builder, node: &JsonNode, at: &str) -> (Part, PartSlot) {
             });
             let error = get("is_error").is_some_and(|value| &text[value.span()] == "true");
             let raw = content.map_or_else(Text::default, |value| builder.source.raw(value));
-            let result = ToolResult { call, content: inner, raw, error, fixed: false };
+            let loads_tools = inner.iter().any(is_tool_reference);
+            // Text in the place of references would unload what they load.
+            let fixed = loads_tools;
+            let result = ToolResult { call, content: inner, raw, error, fixed, loads_tools };
             (
                 Part::Result(result),
                 content.map_or(PartSlot::Fixed, |value| PartSlot::Content(value.span())),
@@ -310,6 +313,11 @@ fn server_tool(kind: &str, string: impl Fn(&str) -> Option<Text>) -> PartLink {
         None
     };
     link.unwrap_or_default()
+}
+
+/// Whether a piece of a result loads a tool that the request defers.
+fn is_tool_reference(part: &Part) -> bool {
+    matches!(part, Part::Other(other) if other.raw.raw().contains(r#""tool_reference""#))
 }
 
 /// Reads what a tool answered: a string or blocks. Empty is legal here.

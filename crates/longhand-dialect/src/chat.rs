@@ -362,6 +362,7 @@ fn tool(
         raw,
         error: false,
         fixed: false,
+        loads_tools: false,
     };
     made.add(Part::Result(result), slot);
 }

@@ -66,7 +66,7 @@ fn is_side(text: &str, node: &JsonNode) -> bool {
 /// Reads what the agent loads.
 fn read_loaded(builder: &mut Builder, elements: &[JsonNode], all_side: bool) {
     let text = builder.source.text.clone();
-    let unread = std::mem::take(&mut builder.source.unread);
+    let unread = builder.source.unread.clone();
     let opening = opening(builder, elements, all_side);
     let is_here = |node: &JsonNode| all_side || !is_side(&text, node);
     let path = LoadedPath::of(&text, elements, all_side).unwrap_or_else(|| LoadedPath {

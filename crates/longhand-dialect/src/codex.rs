@@ -43,10 +43,8 @@ pub(crate) fn read(source: RequestSource, reading: Reading) -> Conversation {
     };
     let mut instructed = false;
     let mut compactions: Vec<Compacted> = Vec::new();
-    let mut loaded = LoadedSession {
-        unread: std::mem::take(&mut builder.source.unread),
-        ..LoadedSession::default()
-    };
+    let mut loaded =
+        LoadedSession { unread: builder.source.unread.clone(), ..LoadedSession::default() };
     let mut off = vec![false; elements.len()];
     for (element, line) in elements.iter().enumerate() {
         let kind = line.get(&text, "type").and_then(|value| value.str(&text));

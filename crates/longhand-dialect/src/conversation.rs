@@ -113,6 +113,7 @@ pub struct Conversation {
     pub(crate) opener: HandleOpener,
     /// What its agent loads of it, if it is a session file that was read so.
     pub(crate) loaded: Option<Box<LoadedSession>>,
+    unread: Vec<u32>,
 }
 
 /// Where a message stands in the source.
@@ -275,6 +276,11 @@ impl Conversation {
     /// What its agent loads of it, if it is a session file that was read as its agent loads it.
     pub fn loaded(&self) -> Option<&LoadedSession> {
         self.loaded.as_deref()
+    }
+
+    /// The lines of a session file that could not be read, from 1.
+    pub fn unread(&self) -> &[u32] {
+        &self.unread
     }
 
     /// The bytes it was read from.
@@ -452,6 +458,7 @@ impl Builder {
             bound,
             fields: self.source.fields,
             loaded: self.loaded,
+            unread: self.source.unread,
         }
     }
 }

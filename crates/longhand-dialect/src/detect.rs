@@ -5,6 +5,11 @@ use longhand_core::json::{JsonKind, JsonNode};
 use crate::source::{RequestShape, RequestSource};
 use crate::{Dialect, DialectError};
 
+/// How many types of lines an error names.
+const KINDS_MAX: usize = 6;
+/// The most characters of one.
+const KIND_CHARS_MAX: usize = 40;
+
 /// Finds the dialect by the first thing that only one of them has.
 pub(crate) fn detect(source: &RequestSource) -> Result<Dialect, DialectError> {
     match source.shape {
@@ -74,9 +79,28 @@ fn lines(source: &RequestSource) -> Result<Dialect, DialectError> {
             _ => {}
         }
     }
-    Err(DialectError::NotAConversation(
+    let seen = kinds(source);
+    let seen =
+        if seen.is_empty() { String::new() } else { format!("; its lines have the types {seen}") };
+    Err(DialectError::NotAConversation(format!(
         "expected a list of messages, a request with `messages` or `input`, or a session file of Claude Code, \
-         Codex or pi"
-            .to_owned(),
-    ))
+         Codex, pi or Copilot{seen}"
+    )))
+}
+
+/// The types of lines, in the order in which they come first.
+fn kinds(source: &RequestSource) -> String {
+    let mut kinds: Vec<String> = Vec::new();
+    for node in &source.elements {
+        let kind = node.get(&source.text, "type").and_then(|value| value.str(&source.text));
+        let Some(kind) = kind.filter(|kind| !kinds.iter().any(|known| **known == **kind)) else {
+            continue;
+        };
+        if kinds.len() == KINDS_MAX {
+            kinds.push("…".to_owned());
+            break;
+        }
+        kinds.push(kind.chars().take(KIND_CHARS_MAX).collect());
+    }
+    kinds.join(", ")
 }

@@ -15,12 +15,15 @@
 mod answer;
 mod anthropic;
 mod binding;
+mod cache_life;
 mod chat;
 mod check;
 mod claude_code;
 mod codex;
+mod compaction;
 mod continuation;
 mod conversation;
+mod copilot;
 mod detect;
 mod edits;
 mod error;
@@ -39,20 +42,25 @@ mod render;
 mod repair;
 mod reply;
 mod responses;
+mod said;
+mod sealed;
 mod session;
 mod source;
 mod splice;
 mod sse;
 mod tools;
+mod transcript;
 mod unpack;
 mod view;
 mod write;
+mod write_session;
 
 use std::sync::Arc;
 
 pub use answer::{AnswerReader, ReadAnswer, Unread};
 pub use binding::{BINDING_BETA, Binding, keep_thinking};
 pub use check::Finding;
+pub use compaction::{CompactionOrder, SummaryForm};
 pub use continuation::SessionFileStart;
 pub use conversation::{Conversation, Dialect};
 pub use error::DialectError;
@@ -63,11 +71,15 @@ pub use options::{Options, ThinkingKept, without_options};
 pub use overflow::{Overflow, recognise, recognise_for};
 pub use render::change_message;
 pub use reply::{Reply, ReplyCall, ReplyError, ReplyFilter, ReplyReader, Stop, Usage};
-use source::{BadLines, RequestSource};
+pub use said::SaidText;
+pub use sealed::{sealed_content, sealed_references, unsealed};
+use source::{BadLines, RequestShape, RequestSource};
 pub use sse::{SseEvent, SseReader, SseTooLarge};
 pub use tools::{RECALL_TOOL, ToolOffer, has_tools, with_tool};
+pub use transcript::{Transcript, TranscriptMessage, TranscriptNote};
 pub use unpack::{decode, decode_within, decoder, unpack};
-pub use write::{Sourced, write};
+pub use write::{Sourced, write, write_with_sources};
+pub use write_session::{TimedMessage, WrittenSession, write_session};
 
 /// The most bytes that a source can have: spans are kept in 32 bits.
 pub const BYTES_MAX: u64 = u32::MAX as u64;
@@ -152,6 +164,7 @@ fn read_with(
     let mut source = RequestSource::read_with(Arc::clone(&text), &[], bad_lines)?;
     let is_session_file = || match dialect {
         Some(dialect) => dialect.is_session_file(),
+        None if copilot::is_log(&source) => true,
         None => detect::detect(&source).is_ok_and(Dialect::is_session_file),
     };
     // Only agents pass lines over.
@@ -160,6 +173,12 @@ fn read_with(
     }
     let dialect = match dialect {
         Some(dialect) => dialect,
+        None if source.shape == RequestShape::Lines && copilot::is_log(&source) => {
+            let told = Transcript::of(&source.text).unwrap_or_default();
+            source = RequestSource::read(Arc::new(told.as_list()), &[])?;
+            source.unread = told.unread;
+            Dialect::Chat
+        }
         None => detect::detect(&source)?,
     };
     Ok(match dialect {

@@ -39,7 +39,7 @@ fn read_loaded(builder: &mut Builder, elements: &[JsonNode], path: &[usize]) {
     };
     let mut loaded = LoadedSession {
         compactions: (0..elements.len()).filter(|at| is(*at, "compaction")).count(),
-        unread: std::mem::take(&mut builder.source.unread),
+        unread: builder.source.unread.clone(),
         opening: opening(builder, elements, path),
         dangling: dangling(&text, elements),
         ..LoadedSession::default()
@@ -232,6 +232,7 @@ fn read_line(builder: &mut Builder, line: &JsonNode, element: usize) {
                     .get(&text, "isError")
                     .is_some_and(|value| &text[value.span()] == "true"),
                 fixed: false,
+                loads_tools: false,
             };
             made.add(
                 Part::Result(result),

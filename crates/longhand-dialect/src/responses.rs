@@ -416,6 +416,7 @@ fn foreign_output(builder: &mut Builder, node: &JsonNode, made: &mut PlacedParts
             raw: builder.source.raw(value),
             error: false,
             fixed: false,
+            loads_tools: false,
         };
         return made.add(Part::Result(result), PartSlot::Content(value.span()));
     }
@@ -423,11 +424,14 @@ fn foreign_output(builder: &mut Builder, node: &JsonNode, made: &mut PlacedParts
         && let Some(image) = screenshot(builder, output)
     {
         let (content, raw) = (vec![Part::Image(image)], builder.source.raw(output));
-        let result = ToolResult { call, content, raw, error: false, fixed: true };
+        let result =
+            ToolResult { call, content, raw, error: false, fixed: true, loads_tools: false };
         return made.add(Part::Result(result), PartSlot::Fixed);
     }
-    let result =
-        ToolResult { call, content: Vec::new(), raw: Text::default(), error: false, fixed: true };
+    let kind = node.get(&text, "type").and_then(|kind| kind.str(&text));
+    let loads_tools = kind.as_deref() == Some("tool_search_output");
+    let (content, raw) = (Vec::new(), Text::default());
+    let result = ToolResult { call, content, raw, error: false, fixed: true, loads_tools };
     made.add(Part::Result(result), PartSlot::Fixed);
     made.add(builder.source.other(node.value), PartSlot::Fixed);
 }
@@ -467,13 +471,21 @@ fn output(builder: &mut Builder, node: &JsonNode, name: &str, made: &mut PlacedP
             raw: Text::default(),
             error: false,
             fixed: false,
+            loads_tools: false,
         };
         return made.add(Part::Result(result), PartSlot::Fixed);
     };
     let mut inner = PlacedParts::default();
     message(builder, Some(logged_content(builder, value)), INPUT_KINDS, &at, &mut inner);
     let raw = builder.source.raw(value);
-    let result = ToolResult { call, content: inner.parts, raw, error: false, fixed: false };
+    let result = ToolResult {
+        call,
+        content: inner.parts,
+        raw,
+        error: false,
+        fixed: false,
+        loads_tools: false,
+    };
     made.add(Part::Result(result), PartSlot::Content(value.span()));
 }
 

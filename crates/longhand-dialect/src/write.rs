@@ -14,6 +14,11 @@ pub type Sourced<'m> = (Dialect, &'m Message);
 ///
 /// Pictures and attachments do not cross from one format to another; a note takes their place.
 pub fn write(messages: &[Sourced], dialect: Dialect) -> String {
+    write_with_sources(messages, dialect).0
+}
+
+/// The same, and for each message after the leading system messages, which one it was made of; the last, if of several.
+pub fn write_with_sources(messages: &[Sourced], dialect: Dialect) -> (String, Vec<usize>) {
     match dialect {
         Dialect::Anthropic | Dialect::ClaudeCode => anthropic(messages),
         Dialect::Responses | Dialect::Codex => list(messages, Dialect::Responses, responses),
@@ -25,11 +30,16 @@ fn list(
     messages: &[Sourced],
     dialect: Dialect,
     convert: impl Fn(&Message) -> Vec<String>,
-) -> String {
-    let items = messages.iter().flat_map(|(source, message)| {
-        if *source == dialect { vec![message.raw.raw().to_owned()] } else { convert(message) }
-    });
-    format!("[{}]", items.collect::<Vec<_>>().join(","))
+) -> (String, Vec<usize>) {
+    let lead = messages.iter().take_while(|(_, message)| message.role == Role::System).count();
+    let (mut items, mut sources) = (Vec::new(), Vec::new());
+    for (at, (source, message)) in messages.iter().enumerate() {
+        let written =
+            if *source == dialect { vec![message.raw.raw().to_owned()] } else { convert(message) };
+        sources.extend(written.iter().filter(|_| at >= lead).map(|_| at));
+        items.extend(written);
+    }
+    (format!("[{}]", items.join(",")), sources)
 }
 
 /// The text of a message, with a note for each part that is not text.
@@ -114,10 +124,11 @@ fn arguments_of(call: &longhand_core::ToolCall) -> String {
     }
 }
 
-fn anthropic(messages: &[Sourced]) -> String {
+fn anthropic(messages: &[Sourced]) -> (String, Vec<usize>) {
     let mut system = Vec::new();
     let mut turns: Vec<(Role, Vec<String>)> = Vec::new();
-    for (source, message) in messages {
+    let mut sources = Vec::new();
+    for (at, (source, message)) in messages.iter().enumerate() {
         if message.role == Role::System {
             system.push(text_block(&quote(&words(&message.parts))));
             continue;
@@ -127,12 +138,19 @@ fn anthropic(messages: &[Sourced]) -> String {
             if *source == Dialect::Anthropic { own_blocks(message) } else { blocks(message) };
         match turns.last_mut() {
             Some((last, gathered)) if *last == role => gathered.extend(blocks),
-            _ if blocks.is_empty() => {}
-            _ => turns.push((role, blocks)),
+            _ if blocks.is_empty() => continue,
+            _ => {
+                turns.push((role, blocks));
+                sources.push(at);
+            }
+        }
+        if let Some(newest) = sources.last_mut() {
+            *newest = at;
         }
     }
     if turns.first().is_some_and(|(role, _)| *role == Role::Assistant) {
         turns.insert(0, (Role::User, vec![text_block(&quote("(the conversation begins here)"))]));
+        sources.insert(0, 0);
     }
     let turns: Vec<String> = turns
         .iter()
@@ -145,7 +163,7 @@ fn anthropic(messages: &[Sourced]) -> String {
     } else {
         format!(r#""system":[{}],"#, system.join(","))
     };
-    format!(r#"{{{system}"messages":[{}]}}"#, turns.join(","))
+    (format!(r#"{{{system}"messages":[{}]}}"#, turns.join(",")), sources)
 }
 
 /// The blocks of a message that is in this format already, as they came.

@@ -155,6 +155,21 @@ impl ModelClient {
         Sending { client: self, endpoint, total }.models(&address, key.as_ref()).await
     }
 
+    /// Asks an endpoint for what texts mean, once, and returns the answer as it came.
+    pub(crate) async fn embeddings(
+        &self,
+        endpoint: &Endpoint,
+        body: String,
+    ) -> Result<String, ModelError> {
+        let (address, key) = (address(endpoint)?, key_header(endpoint)?);
+        let admission = self.admit(endpoint)?;
+        let total = Instant::now() + self.limits.first_byte;
+        let sending = Sending { client: self, endpoint, total };
+        let outcome = sending.embeddings(&address, key.as_ref(), body).await;
+        admission.settle(outcome.as_ref().err());
+        outcome
+    }
+
     fn admit<'c>(&'c self, endpoint: &'c Endpoint) -> Result<Admission<'c>, ModelError> {
         let now = self.clock.now();
         self.breaker(endpoint, |breaker| breaker.admit(now))

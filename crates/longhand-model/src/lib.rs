@@ -24,6 +24,7 @@ mod breaker;
 mod clean;
 mod client;
 mod clock;
+mod embedder;
 mod endpoint;
 mod error;
 pub mod http;
@@ -39,6 +40,7 @@ mod summariser;
 
 pub use client::{ClientLimits, ModelClient};
 pub use clock::{Clock, SystemClock};
+pub use embedder::{EmbedderError, ModelEmbedder};
 pub use endpoint::{Api, Endpoint, Endpoints, Model, NameError, QualifiedModelName};
 pub use error::{ModelError, Wait};
 pub use longhand_dialect::{Overflow, Reply, Stop, Usage};

@@ -50,10 +50,36 @@ impl Sending<'_> {
         address: &Uri,
         key: Option<&(HeaderName, HeaderValue)>,
     ) -> Result<String, ModelError> {
+        let request = Request::get(self.beside(address, "models"));
+        self.text(request, http::empty(), key).await
+    }
+
+    /// Asks what texts mean.
+    pub(crate) async fn embeddings(
+        &self,
+        address: &Uri,
+        key: Option<&(HeaderName, HeaderValue)>,
+        body: String,
+    ) -> Result<String, ModelError> {
+        let request = Request::post(self.beside(address, "embeddings"));
+        let request = request.header(CONTENT_TYPE, "application/json");
+        self.text(request, http::full(body), key).await
+    }
+
+    /// Another address of the same endpoint.
+    fn beside(&self, address: &Uri, path: &str) -> Uri {
         let base = address.path().strip_suffix(self.endpoint.api.path()).unwrap_or_default();
-        let address = http::at(address, &format!("{base}models"));
-        let request = Request::get(address.unwrap_or_default());
-        let response = self.send(request, http::empty(), key, self.total).await?;
+        http::at(address, &format!("{base}{path}")).unwrap_or_default()
+    }
+
+    /// Sends a request and reads its answer as a text.
+    async fn text(
+        &self,
+        request: Builder,
+        body: RequestBody,
+        key: Option<&(HeaderName, HeaderValue)>,
+    ) -> Result<String, ModelError> {
+        let response = self.send(request, body, key, self.total).await?;
         let mut body = LimitedBody::new(self, response.into_body(), self.total);
         let mut bytes = Vec::new();
         while let Some(chunk) = body.next(self.client.limits.response_bytes_max).await? {

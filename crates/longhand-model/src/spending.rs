@@ -55,7 +55,7 @@ impl Spending {
                 let wait = Duration::from_millis(until_ms.abs_diff(at_ms));
                 let minutes = wait.as_secs().div_ceil(60);
                 format!(
-                    "the cap on spending is reached; the next summary is possible in {minutes} min"
+                    "the cap on spending is reached; the next call is possible in {minutes} min"
                 )
             }
             NoMoney::Full { until_ms: None } => format!(

@@ -92,7 +92,7 @@ impl Drop for Home {
 const SHRINKS_MAX: u32 = 5;
 
 /// The price of a model whose price is unknown, so that a cap on spending still holds.
-const UNKNOWN_PRICE: Price =
+pub(crate) const UNKNOWN_PRICE: Price =
     Price { input: 5_000_000, cached_input: 5_000_000, cache_write: 6_250_000, output: 25_000_000 };
 
 /// The most pieces that an input may take.

@@ -6,10 +6,13 @@
 mod asked_date;
 mod best;
 mod calls;
+#[cfg(feature = "embeddings")]
+pub mod embed;
 mod expansion;
 mod filler;
 #[cfg(test)]
 mod laws;
+mod likeness;
 pub mod memory;
 mod order;
 mod passage;
@@ -30,6 +33,7 @@ pub use asked_date::Day;
 pub use best::Best;
 pub use calls::readable;
 pub use expansion::Expansion;
+pub use likeness::{Likeness, Vector, passages};
 pub use order::{PlacedEntry, ReadEntry};
 pub use query::{Needle, Query, Strictness};
 pub use question::Question;

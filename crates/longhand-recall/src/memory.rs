@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::asked_date::{AskedDate, Day};
 use crate::filler::is_filler;
+use crate::likeness::Likeness;
 use crate::question::{AskedWord, Question, WordKind};
 use crate::rank::{Measure, RankedTerm, RankedWord, Ranker, Totals, idf};
 use crate::texts::Texts;
@@ -27,6 +28,10 @@ const NAMED: f32 = 0.2;
 const USER: f32 = 0.2;
 /// and at a time that the question names.
 const DATED: f32 = 0.3;
+/// What it adds that a message means what the question means, at most,
+const LIKE: f32 = 1.0;
+/// and what it adds if one beside it does.
+const LIKE_AROUND: f32 = 0.5;
 /// So many of the best messages say what else to look for,
 const TELLING_TURNS: usize = 10;
 /// in so many words,
@@ -60,24 +65,33 @@ struct Said {
     length: f32,
 }
 
-/// Says how much each turn is worth for a question. The turns are in the order of their places.
-pub fn worth(ranker: &Ranker, question: &str, turns: &[Turn<'_>]) -> Vec<f32> {
+/// Says how much each turn is worth for a question. The turns are in the order of their places. Where it is known what
+/// they mean, that counts beside their words.
+pub fn worth(
+    ranker: &Ranker,
+    question: &str,
+    turns: &[Turn<'_>],
+    likeness: Option<&Likeness>,
+) -> Vec<f32> {
     let mut texts = Texts::default();
     for turn in turns {
         texts.add(turn.text);
     }
     let names = NamedSpeakers::of(question, turns);
     let date = AskedDate::of(question);
+    let meant = likeness.map_or_else(|| vec![0.0; turns.len()], |likeness| meant(likeness, turns));
     let prior: Vec<f32> = turns
         .iter()
-        .map(|turn| {
+        .zip(&meant)
+        .map(|(turn, meant)| {
             let of_name = if names.has(turn) { NAMED } else { 0.0 };
             let user = if turn.speaker == Some(Role::User) { USER } else { 0.0 };
-            of_name + user + DATED * date.fits(turn.day)
+            of_name + user + DATED * date.fits(turn.day) + meant
         })
         .collect();
     let ranker = ranker.without(&names.words);
-    if texts.measures(&ranker).iter().all(|measure| measure.found.is_empty()) {
+    let has_words = texts.measures(&ranker).iter().any(|measure| !measure.found.is_empty());
+    if !has_words && likeness.is_none() {
         return vec![0.0; turns.len()];
     }
     let score = |ranker: &Ranker| -> Vec<f32> {
@@ -91,6 +105,21 @@ pub fn worth(ranker: &Ranker, question: &str, turns: &[Turn<'_>]) -> Vec<f32> {
     let first = score(&ranker);
     let telling = telling_words(&texts, turns, &first, &names.words);
     if telling.is_empty() { first } else { score(&ranker.with(telling, texts.totals(|_| true))) }
+}
+
+/// What it counts that turns mean what the question means, and those beside them.
+fn meant(likeness: &Likeness, turns: &[Turn<'_>]) -> Vec<f32> {
+    let mean = likeness.mean();
+    let above =
+        |turn: &Turn<'_>| likeness.of_entry(turn.place).map_or(0.0, |of| of - mean).max(0.0);
+    let own = of_best(turns.iter().map(above).collect());
+    let beside = |at: usize| {
+        let is_near = |other: &usize| turns[*other].place.abs_diff(turns[at].place) <= 1;
+        let near = [at.checked_sub(1), at.checked_add(1).filter(|next| *next < turns.len())];
+        near.into_iter().flatten().filter(is_near).map(|other| own[other]).fold(0.0, f32::max)
+    };
+    let each = own.iter().enumerate();
+    each.map(|(at, own)| LIKE * own + LIKE_AROUND * beside(at)).collect()
 }
 
 /// Says how much of a question each text has by itself.

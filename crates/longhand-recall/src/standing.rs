@@ -4,11 +4,45 @@ use longhand_core::Role;
 use longhand_core::anchor::{Saying, sentences, statements};
 
 /// Words that such sentences have, to look for them.
-pub const STANDING_WORDS: &str = "always never prefer must whenever avoid remember from now on don't rather immer nie \
-lieber 总是 永远 以后 记住 喜欢 常に 必ず 今後";
+pub const STANDING_WORDS: &str = "always never prefer must whenever avoid remember from now on don't rather stop forward \
+future answers please hate love like usually favourite favorite allergic vegetarian vegan diet call immer nie lieber \
+allergisch 总是 永远 以后 记住 喜欢 过敏 常に 必ず 今後 アレルギー 好き";
 
-/// How sentences begin that tell a preference or what to do each time, or what they have in the middle.
+/// How sentences begin that tell a preference, a habit or what to do each time, or what they have in the middle.
 const PHRASES: &[&str] = &[
+    "i really prefer",
+    "i really don't like",
+    "i can't stand",
+    "i hate",
+    "i dislike",
+    "i'm not a fan of",
+    "i am not a fan of",
+    "i love",
+    "i really like",
+    "i enjoy",
+    "i usually",
+    "i always",
+    "i never",
+    "i don't eat",
+    "i do not eat",
+    "i don't drink",
+    "i can't eat",
+    "allergic to",
+    "my favourite",
+    "my favorite",
+    "going forward",
+    "in future",
+    "please stop",
+    "stop using",
+    "stop adding",
+    "call me",
+    "whenever you",
+    "when you answer",
+    "in your answers",
+    "every answer",
+    "each answer",
+    "all answers",
+    "your answers should",
     "i prefer",
     "i'd prefer",
     "i would prefer",
@@ -50,6 +84,31 @@ const PHRASES: &[&str] = &[
     "覚えておいて",
     "の方が好き",
 ];
+/// What people say they are, where it holds on: a diet or a condition, not a mood.
+const BEING: &[&str] = &["i'm ", "i am ", "i'm a ", "i am a ", "ich bin "];
+const LASTING: &[&str] = &[
+    "vegetarian",
+    "vegan",
+    "pescatarian",
+    "allergic",
+    "diabetic",
+    "lactose",
+    "gluten",
+    "coeliac",
+    "celiac",
+    "colour-blind",
+    "color-blind",
+    "colorblind",
+    "left-handed",
+    "deaf",
+    "blind",
+    "dyslexic",
+    "pregnant",
+    "retired",
+    "vegetarier",
+    "veganer",
+    "allergisch",
+];
 /// A longer sentence is a text that was pasted.
 const BYTES_MAX: usize = 400;
 /// Of a long message, so much is looked through: orders stand at its start.
@@ -73,7 +132,11 @@ fn is_preference(sentence: &str) -> bool {
     let low = sentence.to_lowercase().replace('’', "'");
     let is_asked = low.trim_end().ends_with(['?', '？']);
     let begins = |at: usize| low[..at].chars().next_back().is_none_or(|c| !is_latin(c));
-    !is_asked && PHRASES.iter().any(|phrase| low.match_indices(phrase).any(|(at, _)| begins(at)))
+    let has = |phrase: &&str| low.match_indices(*phrase).any(|(at, _)| begins(at));
+    let compares =
+        || low.contains("better than") || low.contains("more than") || low.contains("over ");
+    let is_lasting = || BEING.iter().any(has) && LASTING.iter().any(has);
+    !is_asked && (PHRASES.iter().any(has) || is_lasting() || (has(&"i like") && compares()))
 }
 
 /// Whether words of a character's script have spaces between them.
@@ -96,6 +159,9 @@ mod tests {
             ("I’d rather have short answers", vec!["I’d rather have short answers"]),
             ("Whenever I ask for code, add a test.", vec!["Whenever I ask for code, add a test."]),
             ("Do I prefer tea?", vec![]),
+            ("I am vegan. I am late.", vec!["I am vegan."]),
+            ("I like maps better than lists. I like it.", vec!["I like maps better than lists."]),
+            ("Keep it short going forward.", vec!["Keep it short going forward."]),
             ("请记住，我对花生过敏。明天见。", vec!["请记住，我对花生过敏。"]),
             ("今後は敬語でお願いします。", vec!["今後は敬語でお願いします。"]),
             ("The build is red.", vec![]),

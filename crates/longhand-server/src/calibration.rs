@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use longhand::driver::{Learned, TooLong};
 use longhand::{Archive, Owner, Tokens};
@@ -19,10 +20,15 @@ use crate::store::now_ms;
 #[derive(Debug, Default)]
 pub(crate) struct Calibration {
     owners: Mutex<FxHashMap<Owner, HashMap<String, Learned>>>,
+    /// When other nodes were last asked what they have learned of a model.
+    asked: Mutex<FxHashMap<(Owner, String), Instant>>,
 }
 
 /// How many of an owner's newest sessions are searched for what was learned before a restart.
 const SESSIONS_MAX: usize = 32;
+
+/// How often other nodes are asked what they have learned.
+const NEWS_TIME: Duration = Duration::from_secs(15);
 
 /// Limits on what is remembered: model names come from requests, owners from keys.
 const OWNERS_MAX: usize = 10_000;
@@ -42,14 +48,29 @@ impl Calibration {
         lock(&self.owners).get(&owner).is_some_and(|models| models.contains_key(model))
     }
 
+    /// Whether it is time to ask what other nodes have learned of a model; the next time is later.
+    pub(crate) fn is_due(&self, owner: Owner, model: &str) -> bool {
+        let mut asked = lock(&self.asked);
+        if asked.len() > OWNERS_MAX {
+            asked.clear();
+        }
+        let key = (owner, model.to_owned());
+        let is_due = asked.get(&key).is_none_or(|asked| asked.elapsed() > NEWS_TIME);
+        if is_due {
+            asked.insert(key, Instant::now());
+        }
+        is_due
+    }
+
     /// Reads what was learned about a model from the archive; nothing if that fails.
     pub(crate) async fn load(&self, archive: &dyn Archive, owner: Owner, model: &str) {
         let (of, page) = (SessionFilter::Owner(owner), Page::first(SESSIONS_MAX));
         let Ok(sessions) = archive.list_sessions(of, page).await else { return };
         let keys = sessions.items.iter().map(|session| Key::Derived(session.id, key(model)));
         let Ok(values) = archive.get(keys.collect()).await else { return };
-        let learned = values.iter().flatten().find_map(|learned| Learned::read(learned));
-        self.with(owner, model, |known| *known = learned.unwrap_or(*known));
+        let learned = values.iter().flatten().filter_map(|learned| Learned::read(learned));
+        let learned = learned.map(|learned| learned.at(now_ms()));
+        self.with(owner, model, |known| *known = learned.fold(*known, Learned::merged));
     }
 
     /// Compares our count with the tokens that a request was billed for. Returns what is to be kept.

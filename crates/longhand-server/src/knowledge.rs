@@ -65,6 +65,14 @@ impl ModelKnowledge {
         self.limit(owner, source.model(), &source.fields, &source.changes.options)
     }
 
+    /// How long the provider of a request keeps its prefix if nobody asks for it, in milliseconds; `None` for a model
+    /// without prices, which may run on a machine whose cache ends only when it is full.
+    pub(crate) fn cache_life_ms(&self, source: &RequestSource) -> Option<u64> {
+        let (owner, model) = (source.admitted.caller.owner(), source.model());
+        self.models.get(model).price?;
+        Some(self.cache_reach.life_ms(owner, model, source.sent().cache_life_ms()))
+    }
+
     /// What a model's input costs from the provider's cache and without it.
     pub(crate) fn cache_prices(&self, model: &str) -> CachePrices {
         let price = self.models.get(model).price;

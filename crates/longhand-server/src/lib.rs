@@ -58,6 +58,7 @@ mod secret;
 mod settings;
 mod status;
 mod store;
+mod timely;
 mod turns;
 mod upstream;
 mod warnings;

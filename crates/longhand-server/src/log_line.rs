@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hyper::StatusCode;
+use longhand::Tokens;
 use longhand::time;
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -97,6 +98,16 @@ impl LogLine {
         if window.shortfall.0 > 0 {
             self.add("shortfall", window.shortfall.0);
         }
+    }
+
+    /// Adds the summary that a client got in the place of one by its model.
+    pub(crate) fn compaction(&mut self, agent: &str, before: Tokens, after: Tokens) {
+        self.metrics.became(RequestOutcome::Answered);
+        self.name("outcome", "answered");
+        self.name("compaction_of", agent);
+        self.add("tokens_before", before.0);
+        self.add("tokens_after", after.0);
+        self.status(StatusCode::OK);
     }
 
     pub(crate) fn bypassed(&mut self, why: Bypass) {

@@ -71,6 +71,8 @@ pub(crate) enum RequestOutcome {
     Bypassed,
     /// It was not sent.
     Refused,
+    /// It ordered a summary, and got ours.
+    Answered,
 }
 
 /// What tokens were counted.

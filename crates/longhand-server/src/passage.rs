@@ -48,8 +48,8 @@ pub(crate) enum Exit {
         /// Whether more of its body is to come.
         has_more: bool,
     },
-    /// The upstream did not answer, and we do in its place.
-    Unanswered(Box<Response<ResponseBody>>),
+    /// We answer in the place of the upstream: it did not, or was not asked.
+    Answered(Box<Response<ResponseBody>>),
 }
 
 impl Passage<'_> {
@@ -67,7 +67,11 @@ impl Passage<'_> {
 
     async fn ask(&mut self, route: Route, body: &mut Incoming) -> Result<AnsweredRequest, Exit> {
         let context = self.context(route).await?;
-        let body = self.collect(&context, body).await?;
+        let mut body = self.collect(&context, body).await?;
+        self.open_sealed(&context, &mut body).await;
+        if let Some(answer) = self.compaction(&context, &body).await {
+            return Err(Exit::Answered(Box::new(answer)));
+        }
         let prepared = self.prepare(&context, &body).await?;
         self.send(&context, &body, prepared).await
     }
@@ -109,7 +113,7 @@ impl Passage<'_> {
     async fn leave(mut self, exit: Exit, rest: Incoming) -> Response<ResponseBody> {
         let (why, is_lost, begun, has_more) = match exit {
             Exit::Refused(status, message) => return self.refuse(status, message),
-            Exit::Unanswered(response) => return *response,
+            Exit::Answered(response) => return *response,
             Exit::PassedOn { why, is_lost, begun, has_more } => (why, is_lost, begun, has_more),
         };
         self.note_bypass(why, is_lost);

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use longhand::Tokens;
 use longhand::driver::{NewAnswer, Purpose, Ticket};
 use longhand_archive::RequestRecord;
+use longhand_core::CachePause;
 use longhand_dialect::{Dialect, Reply, Stop, Usage};
 
+use crate::cache_reach::SeenRequest;
 use crate::knowledge::{ModelKnowledge, keep_learned};
 use crate::listener::UnreadPart;
 use crate::metrics::{Metrics, TokenFlow};
@@ -84,7 +86,13 @@ impl AnswerRecorder {
         let bytes = source.sent().bytes().len() as u64;
         keep_learned(source, calibration.saw(owner, model, window.after, (usage.input, bytes)));
         if source.window.purpose == Purpose::Turn && reply.usage.is_some() {
-            let request = (source.admitted.session().id, window.batch);
+            let idle_ms = source.window.idle_ms.unwrap_or(0);
+            let life_ms = source.sent().cache_life_ms();
+            let request = SeenRequest {
+                session: source.admitted.session().id,
+                batch: window.batch,
+                pause: CachePause { life_ms, idle_ms },
+            };
             cache_reach.saw(owner, model, request, (usage.input, usage.cached_input));
         }
         if reply.stop == Stop::Window {

@@ -16,12 +16,14 @@
 pub(crate) mod admit;
 pub(crate) mod collect;
 pub(crate) mod commit;
+pub(crate) mod compaction;
 pub(crate) mod history;
 pub(crate) mod maker;
 pub(crate) mod parse;
 pub(crate) mod pass;
 pub(crate) mod prepare;
 pub(crate) mod respond;
+pub(crate) mod sealed;
 pub(crate) mod send;
 pub(crate) mod source;
 pub(crate) mod window;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::header::HeaderName;
+use longhand::embeddings::Embeddings;
 use longhand::recall::RecallReach;
 use longhand::{Archive, Extractive, Miner, Owner, Redactor, Summariser, Tokens};
 use longhand_core::Policy;
@@ -73,10 +74,14 @@ pub struct Settings {
     /// The room for earlier messages that come back as quotes when a new one is about them, in percent of the budget; 0
     /// for none.
     pub recall_percent: u64,
+    /// Knows what the messages of the archive mean, so that what comes back may have been said in other words.
+    pub embeddings: Option<Arc<Embeddings>>,
     /// Where models are offered a tool that brings back what a window left out.
     pub recall_tool: RecallTool,
     /// How far that tool reaches.
     pub recall_reach: RecallReach,
+    /// Whether clients that order a summary of their conversation get a fold of it, without the upstream being asked.
+    pub answer_compactions: bool,
     /// Where every message is kept.
     pub archive: Arc<dyn Archive>,
     /// Whether nothing is archived: what a window leaves out is kept in memory for a while, without handles.
@@ -147,8 +152,10 @@ impl Settings {
             prices: Prices::default(),
             project: String::new(),
             recall_percent: 0,
+            embeddings: None,
             recall_tool: RecallTool::Never,
             recall_reach: RecallReach::Session,
+            answer_compactions: false,
             archive,
             no_archive: false,
             require_archive: false,

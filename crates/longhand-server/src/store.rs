@@ -31,6 +31,7 @@ use crate::recall;
 use crate::request::parse::ParsedRequest;
 use crate::request::{PrepareError, Recording};
 use crate::route::Caller;
+use crate::timely::TimelyArchive;
 
 /// A full index is emptied rather than aged: what is needed is read from the archive again.
 const LINKS_MAX: usize = 500_000;
@@ -47,7 +48,10 @@ const UNREAD: &str = "(passed on unread)";
 
 /// The sessions of one archive.
 pub(crate) struct Store {
+    /// The archive as requests ask it, which do not wait for long.
     archive: Arc<dyn Archive>,
+    /// The same for whoever asks it on a thread of its own.
+    unlimited: Arc<dyn Archive>,
     /// The folder that clients work in, if it is known.
     pub(crate) project: String,
     archivist: Archivist,
@@ -89,7 +93,9 @@ impl Store {
         project: String,
     ) -> Self {
         let (index, admitted) = (Mutex::default(), AtomicUsize::new(0));
-        Self { archive, archivist, metrics, project, index, forgets: false, admitted }
+        let unlimited = Arc::clone(&archive);
+        let archive = TimelyArchive::over(archive);
+        Self { archive, unlimited, archivist, metrics, project, index, forgets: false, admitted }
     }
 
     /// A store for conversations that are left out of the archive: all of it is in memory.
@@ -139,8 +145,16 @@ impl Store {
         index.sessions.get(&(caller.owner(), id)).filter(|session| !session.is_foreign()).cloned()
     }
 
+    /// Whether each request has its session compared with the archive: other nodes serve it, too.
+    pub(crate) fn checks_sessions(&self) -> bool {
+        self.archive.is_shared()
+    }
+
     /// The session of a request, if it can be used without asking the archive.
     pub(crate) fn at_hand(&self, caller: &Caller, chain: &Chain) -> Option<Arc<LiveSession>> {
+        if self.checks_sessions() {
+            return None;
+        }
         self.indexed(caller, chain).filter(|session| session.is_at_hand())
     }
 
@@ -150,7 +164,11 @@ impl Store {
         let (caller, chain) = (&parsed.details.caller, &parsed.unplaced.chained.chain);
         let (owner, group) = (caller.owner(), parsed.details.client.group);
         if let Some(known) = self.indexed(caller, chain) {
-            return Some(known);
+            if self.checks_sessions() {
+                // What cannot be read now is written down later, and placed anew if others were first.
+                let _ = known.refresh(&*self.archive).await;
+            }
+            return (!known.is_foreign()).then_some(known);
         }
         if let Some(id) = caller.session() {
             return self.loaded(id, owner, caller.name(), None, group).await;
@@ -162,9 +180,17 @@ impl Store {
             let session = self.loaded(found.session, owner, None, None, group).await?;
             // What the request needs of it is read at once.
             let lack = session.lock().state.lack_to(found.seq, chain.links().len());
-            if !lack.0.is_empty() {
-                let _ = session.load(&*self.archive, Unread::Nodes(lack)).await;
-            }
+            let nodes = async {
+                if !lack.0.is_empty() {
+                    let _ = session.load(&*self.archive, Unread::Nodes(lack)).await;
+                }
+            };
+            let edits = async {
+                if self.checks_sessions() {
+                    let _ = session.live(&*self.archive, Some(found.seq)).await;
+                }
+            };
+            tokio::join!(nodes, edits);
             return Some(session);
         }
         let name = short(first);
@@ -211,18 +237,28 @@ impl Store {
         group: Option<u64>,
     ) -> Option<Arc<LiveSession>> {
         let known = self.index().sessions.get(&(owner, id)).cloned();
+        let is_known = known.is_some();
         let session = if let Some(session) = known {
             session
         } else {
-            let name = match name {
-                Some(name) => name.to_owned(),
-                None => self.name_of(id).await,
+            let opened = match name {
+                Some(_) => None,
+                None => self.archive.open(id, Version::default()).await.ok().flatten(),
             };
+            let known = opened.as_ref().map(|opened| opened.session.name.clone());
+            let name = name.map(str::to_owned).or(known).unwrap_or_else(|| id.to_string());
             let new = Arc::new(LiveSession::new(id, owner, name, continues, group));
+            if let Some(opened) = opened {
+                let _ = new.begin_with(opened);
+            }
             // Another request may have been faster.
             Arc::clone(self.index().sessions.entry((owner, id)).or_insert(new))
         };
-        let _ = session.catch_up(&*self.archive).await;
+        let _ = if is_known && self.checks_sessions() {
+            session.refresh(&*self.archive).await
+        } else {
+            session.catch_up(&*self.archive).await
+        };
         (!session.is_foreign()).then_some(session)
     }
 
@@ -235,13 +271,6 @@ impl Store {
         let offers = recall::offered_before(&*self.archive, session).await;
         let offers = offers.is_ok_and(|before| before.unwrap_or(true));
         *session.offers_recall.get_or_init(|| offers)
-    }
-
-    /// What people call a session, as far as the archive knows.
-    async fn name_of(&self, id: SessionId) -> String {
-        let found = self.archive.list_sessions(SessionFilter::Session(id), Page::first(1)).await;
-        let name = found.ok().and_then(|found| Some(found.items.into_iter().next()?.name));
-        name.unwrap_or_else(|| id.to_string())
     }
 
     /// Remembers which session has links.
@@ -326,6 +355,11 @@ impl Store {
         ticket
     }
 
+    /// Remembers the summary that a client gets of a request, by which the conversation that begins with it is known.
+    pub(crate) fn summarised(&self, request: &PlacedRequest, text: &str) {
+        self.index().origins.remember(&request.session, text, std::iter::empty());
+    }
+
     /// Adds a line to the request log of a session.
     pub(crate) fn log(&self, request: &Arc<PlacedRequest>, line: RequestRecord) {
         self.give(PendingWrite::line(request, line));
@@ -388,7 +422,7 @@ impl Store {
 
     /// The archive, for whoever asks it on a thread of its own.
     pub(crate) fn shared_archive(&self) -> Arc<dyn Archive> {
-        Arc::clone(&self.archive)
+        Arc::clone(&self.unlimited)
     }
 
     /// Waits until everything that was queued so far is written.
@@ -408,6 +442,10 @@ impl Store {
 impl Sink for Store {
     fn archive(&self) -> &dyn Archive {
         &*self.archive
+    }
+
+    fn background_archive(&self) -> &Arc<dyn Archive> {
+        &self.unlimited
     }
 
     fn now_ms(&self) -> i64 {

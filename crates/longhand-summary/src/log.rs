@@ -335,6 +335,7 @@ impl Log {
 
     fn read_result(&mut self, call: Option<OpenCall>, result: &ToolResult) {
         let answer = answer_of(result);
+        let answer = if is_cleared(&answer) { Cow::Borrowed("") } else { answer };
         self.work.hear_of_tasks(&answer, self.messages);
         let answer = without_reminders(&answer);
         let answer = printed(answer.trim_end());
@@ -373,6 +374,12 @@ struct OpenCall<'m> {
     read: ReadCall<'m>,
     /// What the names in its answer are from.
     source: NameSource,
+}
+
+/// Whether a client has put a note in the place of an answer: `[Old tool result content cleared]`.
+fn is_cleared(answer: &str) -> bool {
+    const BYTES_MAX: usize = 80;
+    answer.len() <= BYTES_MAX && answer.starts_with('[') && answer.ends_with(" cleared]")
 }
 
 /// What a tool answered, as one text.

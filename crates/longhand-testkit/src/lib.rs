@@ -1,6 +1,7 @@
 //! Transcript notation, generators, made-up sessions and a validator of requests for Longhand's tests.
 
 pub mod arbitrary;
+pub mod cluster;
 #[cfg(feature = "storage")]
 pub mod contract;
 #[cfg(feature = "storage")]

@@ -3,6 +3,10 @@
 //! A session is named as people know it: by its file, by the agent's id for it or the beginning of that, or as the newest one of an
 //! agent (`claude@last`).
 
+mod command;
+mod content;
+mod opencode;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,6 +16,13 @@ use longhand_core::{Batch, project};
 use longhand_dialect::{Conversation, SessionFileStart};
 use thiserror::Error;
 
+pub use self::command::{AgentCommand, shell_word};
+pub use self::content::{AgentContent, has_base};
+
+/// The file in which Copilot CLI keeps a session, in a folder that has its id.
+const COPILOT_LOG: &str = "events.jsonl";
+/// The folder that Codex moves sessions to.
+const ARCHIVED: &str = "archived_sessions";
 /// How deep below its folder an agent keeps session files.
 const DEPTH_MAX: usize = 6;
 /// The fewest characters of an id that name a session.
@@ -27,6 +38,10 @@ pub enum Agent {
     Codex,
     /// pi.
     Pi,
+    /// opencode, whose sessions are in a database.
+    Opencode,
+    /// Copilot CLI.
+    Copilot,
 }
 
 /// A session file of an agent.
@@ -37,13 +52,15 @@ pub struct AgentFile {
     pub agent: Agent,
     /// Where it is.
     pub path: PathBuf,
+    /// Which session of a database it is; `None` if the file is one session.
+    pub session: Option<String>,
     /// The agent's id for the session, if its name tells it.
     pub id: Option<String>,
     /// Whether it is the session of a sub-agent.
     pub is_of_sub_agent: bool,
     /// When it last changed.
     pub modified: Option<SystemTime>,
-    /// Its size.
+    /// Its size; of a session in a database a number that grows with it.
     pub bytes: u64,
 }
 
@@ -72,6 +89,14 @@ pub enum FindFileError {
         /// Where they would be.
         folder: PathBuf,
     },
+    /// The database of an agent cannot be read.
+    #[error("cannot read the sessions in {}: {what}", .file.display())]
+    Database {
+        /// The database.
+        file: PathBuf,
+        /// Why.
+        what: String,
+    },
     /// The home folder is not known.
     #[error("your home folder is not known: HOME is not set")]
     NoHome,
@@ -87,7 +112,7 @@ pub enum FindFileError {
 
 impl Agent {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Pi];
+    pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Pi, Self::Opencode, Self::Copilot];
 
     /// The command that starts it.
     pub fn as_str(self) -> &'static str {
@@ -95,6 +120,8 @@ impl Agent {
             Self::Claude => "claude",
             Self::Codex => "codex",
             Self::Pi => "pi",
+            Self::Opencode => "opencode",
+            Self::Copilot => "copilot",
         }
     }
 
@@ -104,6 +131,8 @@ impl Agent {
             Self::Claude => ("CLAUDE_CONFIG_DIR", ".claude", "projects"),
             Self::Codex => ("CODEX_HOME", ".codex", "sessions"),
             Self::Pi => ("PI_CODING_AGENT_DIR", ".pi/agent", "sessions"),
+            Self::Opencode => ("XDG_DATA_HOME", ".local/share", "opencode"),
+            Self::Copilot => ("COPILOT_HOME", ".copilot", "session-state"),
         };
         let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = || set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(usual));
@@ -117,9 +146,18 @@ impl Agent {
     ) -> Result<Vec<AgentFile>, FindFileError> {
         let folder = self.folder(variable).ok_or(FindFileError::NoHome)?;
         let mut files = Vec::new();
-        if folder.is_dir() {
+        if self == Self::Opencode {
+            files = opencode::sessions(&folder.join(opencode::FILE))?;
+        } else if folder.is_dir() {
             self.gather(&folder, DEPTH_MAX, &mut files)?;
         }
+        let archived = folder.with_file_name(ARCHIVED);
+        if self == Self::Codex && archived.is_dir() {
+            let mut moved = Vec::new();
+            self.gather(&archived, DEPTH_MAX, &mut moved)?;
+            files.extend(moved);
+        }
+        one_of_each(&mut files);
         files.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
         Ok(files)
     }
@@ -138,7 +176,7 @@ impl Agent {
             let Ok(data) = entry.metadata() else { continue };
             if data.is_dir() && depth > 0 {
                 self.gather(&path, depth - 1, files)?;
-            } else if data.is_file() && is_session_file(&path) {
+            } else if data.is_file() && self.keeps(&path) {
                 files.push(AgentFile {
                     modified: data.modified().ok(),
                     bytes: data.len(),
@@ -150,14 +188,37 @@ impl Agent {
     }
 }
 
+impl Agent {
+    /// Whether a file among its sessions is one.
+    fn keeps(self, path: &Path) -> bool {
+        let is_log = || path.file_name().is_some_and(|name| name == COPILOT_LOG);
+        is_session_file(path)
+            && (self != Self::Copilot || is_log() || id_of(stem_of(path)).is_some())
+    }
+}
+
+/// Leaves one file of each session: agents pack old ones and move them, and may have both for a time.
+fn one_of_each(files: &mut Vec<AgentFile>) {
+    let is_packed = |file: &AgentFile| file.path.extension().is_some_and(|end| end == "zst");
+    files.sort_by_key(|file| (file.is_archived(), is_packed(file)));
+    let mut seen = std::collections::HashSet::new();
+    files.retain(|file| {
+        let is_own = file.agent != Agent::Codex || file.id.is_none();
+        is_own || seen.insert(file.id.clone())
+    });
+}
+
 impl AgentFile {
     /// A file that is known to be an agent's.
     pub fn of(agent: Agent, path: &Path) -> Self {
         let stem = stem_of(path);
         let below = path.parent().and_then(Path::file_name);
+        let is_log = path.file_name().is_some_and(|name| name == COPILOT_LOG);
+        let named = if is_log { below.and_then(|folder| folder.to_str()) } else { id_of(stem) };
         Self {
-            agent,
-            id: id_of(stem).map(str::to_owned),
+            agent: if is_log { Agent::Copilot } else { agent },
+            session: None,
+            id: named.map(str::to_owned),
             is_of_sub_agent: stem.starts_with("agent-")
                 || below.is_some_and(|folder| folder == "subagents"),
             modified: None,
@@ -165,6 +226,47 @@ impl AgentFile {
             path: path.to_owned(),
         }
     }
+
+    /// Whether its agent has put it aside.
+    pub fn is_archived(&self) -> bool {
+        self.path.components().any(|piece| piece.as_os_str() == ARCHIVED)
+    }
+
+    /// What it is called where people read it.
+    pub fn place(&self) -> String {
+        let path = self.path.display();
+        self.session
+            .as_ref()
+            .map_or_else(|| path.to_string(), |session| format!("{path}#{session}"))
+    }
+
+    /// What names it: its id, or the name of the file.
+    pub fn name(&self) -> String {
+        self.id.clone().unwrap_or_else(|| stem_of(&self.path).to_owned())
+    }
+
+    /// Whether this is its id, the beginning of that, or the name of the file.
+    pub fn is_called(&self, name: &str) -> bool {
+        let begins = |id: &String| name.len() >= ID_CHARS_MIN && id.starts_with(name);
+        self.id.as_ref().is_some_and(begins) || stem_of(&self.path) == name
+    }
+}
+
+/// The sessions in a database of opencode; `None` if a file is no database.
+pub fn in_database(file: &Path) -> Result<Option<Vec<AgentFile>>, FindFileError> {
+    if opencode::is_database(file) { opencode::sessions(file).map(Some) } else { Ok(None) }
+}
+
+/// The session files of all agents, the newest last.
+pub fn all(
+    variable: impl Fn(&str) -> Option<String> + Copy,
+) -> Result<Vec<AgentFile>, FindFileError> {
+    let mut files = Vec::new();
+    for agent in Agent::ALL {
+        files.extend(agent.files(variable)?);
+    }
+    files.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
+    Ok(files)
 }
 
 /// Finds a session by an id, the beginning of one, or as the newest of an agent, such as `claude@last`.
@@ -183,7 +285,7 @@ pub fn find(
     let mut found: Vec<AgentFile> = Vec::new();
     for agent in Agent::ALL {
         let files = agent.files(&variable)?;
-        found.extend(files.into_iter().filter(|file| is_named(file, name)));
+        found.extend(files.into_iter().filter(|file| file.is_called(name)));
     }
     let is_exact = |file: &AgentFile| file.id.as_deref() == Some(name);
     if found.iter().any(is_exact) {
@@ -198,11 +300,6 @@ pub fn find(
             second: second.path.clone(),
         }),
     }
-}
-
-fn is_named(file: &AgentFile, name: &str) -> bool {
-    let begins = |id: &String| name.len() >= ID_CHARS_MIN && id.starts_with(name);
-    file.id.as_ref().is_some_and(begins) || stem_of(&file.path) == name
 }
 
 fn is_session_file(path: &Path) -> bool {

@@ -35,9 +35,11 @@
 
 mod asks;
 mod context_map;
+mod copy;
 mod error;
 mod expand;
 mod export;
+mod export_as;
 mod findings;
 pub mod for_models;
 mod forks;
@@ -54,10 +56,12 @@ mod messages;
 pub(crate) mod past;
 mod payoff;
 mod prompt_parts;
+mod prune;
 mod record;
 mod regret;
 mod requests;
 mod resume;
+mod resume_command;
 pub(crate) mod search;
 mod seen_window;
 mod timestamp;
@@ -75,9 +79,11 @@ use longhand_core::Seq;
 use tokio::sync::oneshot;
 
 pub use self::context_map::{ContextMap, MapKind, MapPart};
+pub use self::copy::{CopyProgress, CopyReport, UncopiedSession};
 pub use self::error::{AppError, ErrorReport};
 pub use self::expand::{ExpandRequest, Expanded};
 pub use self::export::{ExportReport, SessionState, StateRound, StateToolCall};
+pub use self::export_as::{ExportAsRequest, ExportForm, ExportedAs};
 pub use self::findings::{Finding, FindingKind, FindingList, FindingWeight};
 pub use self::forks::Fork;
 pub use self::import::{
@@ -96,10 +102,12 @@ pub use self::messages::{
     FoldRange, MessagePage, MessageRequest, PartState, SeenMessage, SeenPart,
 };
 pub use self::payoff::{BatchPayoff, PayoffPage};
+pub use self::prune::{IdleConversation, PrunePlan, PruneRequest, PrunedConversation};
 pub use self::record::{RecordReport, WindowReport};
 pub use self::regret::{LoggedRegret, RegretReport, RegretSums, RegrettedEdit};
 pub use self::requests::{CacheBreak, RequestLine, RequestPage};
-pub use self::resume::ResumeCommand;
+pub use self::resume::{QueryFit, ResumableSession, ResumeReport, ResumeRequest};
+pub use self::resume_command::ResumeCommand;
 pub use self::search::{ContextEntry, FoundEntries, FoundEntry, SearchRequest};
 pub use self::timestamp::Timestamp;
 pub use self::usage::{ConversationCost, Cost, UsageBy, UsageReport, UsageRequest, UsageRow};

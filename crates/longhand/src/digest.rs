@@ -13,6 +13,9 @@ use crate::story::{Chapter, Storyteller, WrittenStory};
 /// How many of the names and statements without room a receipt lists.
 const DROPPED_NAMED_MAX: usize = 50;
 
+/// The most tokens of an index of names that only another one goes on from.
+const INDEX_TOKENS: Tokens = Tokens(2_000);
+
 /// Summarises folded messages in a work log: the user's words, decisions and open questions, the state of the work, how
 /// it went, and names.
 ///
@@ -142,6 +145,14 @@ impl Summarised {
             }
         }
         (log, before)
+    }
+
+    /// What the digest of a later fold needs to know of messages that it does not tell of.
+    pub(crate) fn state(&self, folded: &Folded, scale: &Scale) -> String {
+        if self.summarisers.is_empty() {
+            return IndexDigest.digest(folded, INDEX_TOKENS, scale).state;
+        }
+        self.read(folded).0.write()
     }
 
     /// The rounds for a model to summarise.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::driver::new_entry;
+use crate::embeddings::{Embedder, Embeddings};
 use crate::memory::{Cue, Recollection, quoted};
 use crate::{SessionError, time};
 
@@ -89,17 +90,29 @@ struct Tally {
 /// Asks every question of a file, and looks for its evidence in what is brought back within so many tokens.
 ///
 /// Each conversation is a session in memory; a question is the next message of it, and nothing else is in view. `asked`
-/// is told after each question how many of how many were asked.
+/// is told after each question how many of how many were asked. With a model, what messages mean counts, too.
 pub fn recall(
     file: &QuestionFile,
     meter: &dyn Meter,
     limit: Tokens,
+    embedder: Option<Arc<dyn Embedder>>,
     asked: &mut dyn FnMut(usize, usize),
 ) -> Result<RecallEval, SessionError> {
     let mut tally = Tally::default();
     let (mut done, all) = (0, file.conversations.iter().map(|of| of.questions.len()).sum());
     for conversation in &file.conversations {
         let (archive, id) = recorded(conversation)?;
+        let embeddings = match &embedder {
+            Some(embedder) => {
+                let embedder = Arc::clone(embedder);
+                Some(Embeddings::of_session(
+                    Arc::clone(&archive) as Arc<dyn Archive>,
+                    embedder,
+                    id,
+                )?)
+            }
+            None => None,
+        };
         let scale = Scale::new(meter);
         for question in &conversation.questions {
             // The room is filled: what counts is what comes first.
@@ -111,8 +124,13 @@ pub fn recall(
                 continue;
             }
             let path = (id, None);
+            let likeness = match &embeddings {
+                Some(embeddings) => embeddings.likeness_now(id, cue.message)?,
+                None => None,
+            };
+            let (likeness, share, view) = (likeness.as_ref(), limit, None);
             let recollection =
-                Recollection { path, cue, scale: &scale, limit, share: limit, view: None };
+                Recollection { path, cue, scale: &scale, limit, share, view, likeness };
             let turns = wait(recollection.turns(&*archive))?;
             let found = |seq: &&Seq| turns.iter().any(|turn| turn.seq == **seq);
             let found = evidence.iter().filter(found).count();

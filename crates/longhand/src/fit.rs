@@ -3,7 +3,7 @@
 use longhand_core::{
     Batch, Budget, CachePrices, Clear, Digest, Economy, Edit, EditKind, History, Message, Meter,
     Place, Plan, PlanSettings, Scale, Seq, Tokens, brought_back, clear, clipped_on_entry, content,
-    original, plan_with, project, requests,
+    handed_over, original, plan_with, project, requests,
 };
 use longhand_dialect::{Conversation, Dialect};
 use rustc_hash::FxHashMap;
@@ -65,6 +65,11 @@ impl<'f> Fitting<'f> {
     pub fn is_worth(&self, plan: &Plan, shown: Tokens) -> bool {
         let saves = plan.tokens().0.saturating_mul(10) < shown.0.saturating_mul(9);
         plan.fits() || self.history.live.is_empty() || saves
+    }
+
+    /// A fold of everything, for whoever goes on without the messages.
+    pub fn handed_over(&self, limit: Tokens, digest: &dyn Digest) -> Option<Batch> {
+        handed_over(&self.history, limit, self.meter, digest)
     }
 
     /// A batch that brings back what the newest results refer to and the live batches leave out.

@@ -184,6 +184,27 @@ impl Learned {
         })
     }
 
+    /// What two nodes have learned of the same model: the dearer count, the longer request, the newer limit.
+    #[must_use]
+    pub fn merged(self, other: Self) -> Self {
+        let newer = |one: Option<(Most, i64)>, other: Option<(Most, i64)>| match (one, other) {
+            (Some(one), Some(other)) => Some(if other.1 > one.1 { other } else { one }),
+            (one, other) => one.or(other),
+        };
+        let passed = self.passed.max(other.passed);
+        // A request that was answered later proves a lower limit wrong.
+        let holds = |(most, at): &(Most, i64)| {
+            let (Most::Request(tokens) | Most::Both(tokens)) = most;
+            passed.1 <= *at || *tokens >= passed.0
+        };
+        Self {
+            percent: self.percent.max(other.percent),
+            most: newer(self.most, other.most).filter(holds),
+            passed,
+            ..self
+        }
+    }
+
     /// As an archive keeps it.
     fn told(self) -> String {
         let (kind, most) = match self.most {
@@ -321,6 +342,20 @@ mod tests {
             after(tokens, reply, Overflow { asked: None, ..said });
             Learned::default().filled(Tokens(tokens), limit, asked, 0);
         }
+    }
+
+    #[test]
+    fn a_limit_that_another_node_learned_holds_until_something_longer_passes() {
+        let (mut one, mut other) = (Learned::default(), Learned::default());
+        one.saw(Tokens(2_000), 2_000, 5);
+        let sent = TooLong { tokens: Tokens(5_000), reply: 0 };
+        let said = Overflow { limit: Some(3_000), asked: None, bytes: false };
+        other.overflowed(sent, said, 10);
+        assert_eq!(limit(one.merged(other), 0), Some(2_700));
+        assert_eq!(limit(other.merged(one), 0), Some(2_700));
+        one.saw(Tokens(4_000), 4_000, 20);
+        assert_eq!(limit(one.merged(other), 0), None);
+        assert_eq!(limit(other.merged(one), 0), None);
     }
 
     #[test]

@@ -135,8 +135,11 @@
 mod admit;
 pub mod agent_files;
 pub mod app;
+pub mod clean;
+pub mod context;
 mod digest;
 pub mod driver;
+pub mod embeddings;
 mod entry;
 pub mod eval;
 mod fit;

@@ -7,7 +7,7 @@ use longhand_archive::{Archive, ArchiveError, EntryRecord, SearchFilter, Session
 use longhand_core::{InView, Message, Role, Scale, Seq, Tokens, UNASKED, cut};
 use longhand_dialect::Dialect;
 use longhand_recall::memory::{Turn, fits, worth};
-use longhand_recall::{Day, Question, Ranker, STANDING_WORDS, excerpt, standing};
+use longhand_recall::{Day, Likeness, Question, Ranker, STANDING_WORDS, excerpt, standing};
 use longhand_summary::quoted_line;
 
 use crate::app::search::short_id;
@@ -66,6 +66,8 @@ pub struct Recollection<'r> {
     pub share: Tokens,
     /// What stays where it is, since it is in view; nothing is, where this is not said.
     pub view: Option<&'r InView<'r>>,
+    /// How much earlier messages mean what the new one does, where that is known.
+    pub likeness: Option<&'r Likeness>,
 }
 
 impl Recollection<'_> {
@@ -85,7 +87,9 @@ impl Recollection<'_> {
         let entries_max = (self.share.0 / TOKENS_OF_ENTRY) as usize;
         let entries_max = entries_max.clamp(ENTRIES_MIN, ENTRIES_MAX);
         let filter = SearchFilter::default();
-        let found = ask::near(archive, self.path, question, filter, entries_max).await?;
+        let alike = self.likeness.map(|likeness| likeness.nearest(entries_max / 2));
+        let alike: Vec<Seq> = alike.into_iter().flatten().map(Seq).collect();
+        let found = ask::near(archive, self.path, question, filter, entries_max, &alike).await?;
         let ranker = found.as_ref().map(|found| &*found.ranker);
         let left = self.limit.saturating_sub(self.scale.text(&header(self.path.0)));
         let most = Tokens(self.limit.0 / RULES_SHARE).min(left);
@@ -99,7 +103,7 @@ impl Recollection<'_> {
         let Some(found) = found else { return Ok(chosen) };
         let candidates: Vec<Candidate> = found.entries.iter().filter_map(Candidate::of).collect();
         let mut is_best = true;
-        for at in by_worth(&found.ranker, self.cue, &candidates) {
+        for at in by_worth(&found.ranker, self.cue, &candidates, self.likeness) {
             let candidate = &candidates[at];
             if candidate.worth_nothing() || !self.is_left_out(candidate) {
                 continue;
@@ -131,7 +135,7 @@ impl Recollection<'_> {
     ) -> Result<Vec<RecalledTurn>, ArchiveError> {
         let filter = SearchFilter { role: Some(Role::User), ..SearchFilter::default() };
         let question = Question::parse(STANDING_WORDS);
-        let found = ask::near(archive, self.path, question, filter, RULES_MAX).await?;
+        let found = ask::near(archive, self.path, question, filter, RULES_MAX, &[]).await?;
         let mut rules = Vec::new();
         for record in found.iter().flat_map(|found| &found.entries).rev() {
             // Among people with names, nobody gives rules to the model.
@@ -219,7 +223,12 @@ fn line(turn: &RecalledTurn) -> String {
 }
 
 /// The turns in the order of what they are worth.
-fn by_worth(ranker: &Ranker, cue: Cue<'_>, candidates: &[Candidate<'_>]) -> Vec<usize> {
+fn by_worth(
+    ranker: &Ranker,
+    cue: Cue<'_>,
+    candidates: &[Candidate<'_>],
+    likeness: Option<&Likeness>,
+) -> Vec<usize> {
     let turns: Vec<Turn<'_>> = candidates
         .iter()
         .map(|candidate| Turn {
@@ -230,7 +239,7 @@ fn by_worth(ranker: &Ranker, cue: Cue<'_>, candidates: &[Candidate<'_>]) -> Vec<
             day: time::day(candidate.at_ms),
         })
         .collect();
-    let worth = worth(ranker, cue.message, &turns);
+    let worth = worth(ranker, cue.message, &turns, likeness);
     let least = cue.worth_min * worth.iter().copied().fold(0.0, f32::max);
     let is_worth = |at: &usize| worth[*at] > 0.0 && worth[*at] >= least;
     let mut order: Vec<usize> = (0..turns.len()).filter(is_worth).collect();

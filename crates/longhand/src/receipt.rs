@@ -1,7 +1,7 @@
 //! What is noted of a batch: why it was made, what it saves, and who wrote the text of its fold.
 
 use longhand_core::{
-    Batch, Edit, EditKind, Path, Plan, Seq, Tally, Tokens, folded_messages, reasons,
+    Batch, Budget, Edit, EditKind, Path, Plan, Seq, Tally, Tokens, folded_messages, reasons,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -52,10 +52,14 @@ pub struct Receipt {
 pub enum ReceiptCause {
     /// The policy wanted a smaller window: it was full, or had more rounds than it may.
     Budget,
+    /// The provider had dropped the prefix during a pause, so a batch that would have been due soon cost no break.
+    Pause,
     /// New results refer to something that was left out.
     Reference,
     /// The model asked for something that was left out.
     Recall,
+    /// The client asked for a summary of its conversation, and got this fold.
+    Compaction,
     /// A later version wrote it.
     #[serde(other)]
     Unknown,
@@ -66,8 +70,10 @@ impl ReceiptCause {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Budget => "budget",
+            Self::Pause => "pause",
             Self::Reference => "reference",
             Self::Recall => "recall",
+            Self::Compaction => "compaction",
             Self::Unknown => "unknown",
         }
     }
@@ -134,6 +140,14 @@ pub struct AnchorReceipt {
     pub dropped: u64,
     /// The first of those.
     pub dropped_names: Vec<String>,
+}
+
+impl ReceiptCause {
+    /// What a plan is made for that changes a window of `shown` tokens.
+    pub fn of_plan(budget: &Budget, shown: Tokens) -> Self {
+        let is_cold = budget.economy.is_some_and(|economy| economy.is_cold());
+        if is_cold && shown <= budget.room() { Self::Pause } else { Self::Budget }
+    }
 }
 
 impl Receipt {

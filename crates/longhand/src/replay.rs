@@ -26,7 +26,7 @@ mod work;
 
 use std::sync::Arc;
 
-use longhand_core::{CachePrices, Message, Meter, Policy, Scale, Tokens};
+use longhand_core::{CachePause, CachePrices, Message, Meter, Policy, Scale, Tokens};
 use longhand_dialect::{Conversation, DialectError, Finding, read_after, read_shared};
 use longhand_summary::{Extractive, Summariser};
 
@@ -91,6 +91,10 @@ pub struct ReplaySettings {
     pub cached_price: f64,
     /// What any other token costs.
     pub uncached_price: f64,
+    /// How long a prefix that nobody asks for stays in the cache, in milliseconds; `None` for as long as it takes.
+    pub cache_life_ms: Option<u64>,
+    /// Whether windows are made without regard to pauses, though they are billed by them.
+    pub ignores_pauses: bool,
 }
 
 impl ReplaySettings {
@@ -107,11 +111,19 @@ impl ReplaySettings {
             miner: Miner::default(),
             cached_price: 0.1,
             uncached_price: 1.0,
+            cache_life_ms: None,
+            ignores_pauses: false,
         }
     }
 }
 
 impl ReplaySettings {
+    /// Whether a pause is longer than a prefix stays in the cache.
+    pub(crate) fn is_cold(&self, idle_ms: Option<u64>) -> bool {
+        let pause = self.cache_life_ms.zip(idle_ms);
+        pause.is_some_and(|(life_ms, idle_ms)| CachePause { life_ms, idle_ms }.is_over())
+    }
+
     /// The prices as plans take them.
     fn prices(&self) -> CachePrices {
         let per_thousand = |price: f64| (price * 1_000.0).round() as u64;
@@ -146,6 +158,8 @@ pub struct ReplayedRequest {
     pub is_break: bool,
     /// Whether a batch was made for it.
     pub is_batch: bool,
+    /// Whether the provider's cache had run out in the pause before it.
+    pub is_cold: bool,
     /// Why the provider would refuse it at any size.
     pub faults: Vec<String>,
     /// The texts that the window should have and does not.
@@ -169,6 +183,7 @@ pub fn replay(
             weights: &trace.weights[..messages],
             fixed,
             meter: &*settings.meter,
+            idle_ms: trace.idle_ms(number - 1),
         })
     };
     walk(trace, settings, make, &mut watch)
@@ -211,6 +226,9 @@ fn walk(
         let mut sent = shown.advance(window, trace, &Scale::new(&*settings.meter));
         sent.whole = trace.size(reply.start);
         sent.is_batch = is_new;
+        if settings.is_cold(trace.idle_ms(number)) {
+            (sent.is_cold, sent.cached) = (true, Tokens::ZERO);
+        }
         shown.ask(trace, number, &mut run.figures, &mut sent);
         run.figures.bill(&sent, budget, settings);
         run.figures.edits.add(&edits);
@@ -232,6 +250,7 @@ impl Figures {
         self.invalid += u64::from(!sent.faults.is_empty());
         self.breaks += u64::from(sent.is_break);
         self.batches += u64::from(sent.is_batch);
+        self.pauses += u64::from(sent.is_cold);
     }
 }
 
@@ -287,6 +306,7 @@ impl NewestWindow {
             cached,
             is_break,
             is_batch: false,
+            is_cold: false,
             faults,
             missing: Vec::new(),
         }

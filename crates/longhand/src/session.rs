@@ -1,6 +1,7 @@
 //! Sessions: recording rounds and making windows.
 
 mod agent;
+mod ahead;
 mod driver;
 pub(crate) mod name;
 mod reading;
@@ -19,8 +20,8 @@ use longhand_archive::{
     After, Archive, ArchiveError, LoggedBatch, NewSession, Owner, SessionId, attempts, outrun,
 };
 use longhand_core::{
-    Batch, Budget, CachePrices, Economy, History, Message, Meter, Plan, Policy, Rolling, Scale,
-    Seq, Size, Tokens, requests,
+    Batch, Budget, CachePause, CachePrices, Economy, History, Message, Meter, Plan, Policy,
+    Rolling, Scale, Seq, Size, Tokens, requests,
 };
 use longhand_dialect::{Dialect, DialectError};
 use longhand_summary::{Extractive, Summariser};
@@ -32,12 +33,14 @@ use crate::entry::opening_of;
 use crate::fit::Fitting;
 use crate::preamble;
 use crate::prompt::{Prompt, Window};
-use crate::receipt::{EditReceipt, Receipt};
+use crate::receipt::{EditReceipt, Receipt, ReceiptCause};
 use crate::redact::Redactor;
 use crate::round::{ModelCall, Round};
-use crate::story::Storyteller;
+use crate::story::{StoryClaim, Storyteller};
 
 pub use self::agent::Answered;
+use self::ahead::FoldedAhead;
+pub use self::ahead::keep_logs;
 use self::driver::SessionDriver;
 use self::reading::keep_newest_state;
 use self::remember::RecalledWindow;
@@ -66,6 +69,9 @@ pub enum SessionError {
     /// The meter could not be opened.
     #[error(transparent)]
     Meter(#[from] longhand_meter::MeterError),
+    /// The model that says what messages mean failed.
+    #[error(transparent)]
+    Embed(#[from] crate::embeddings::EmbedError),
 }
 
 impl From<WindowError> for SessionError {
@@ -129,6 +135,10 @@ pub struct Session {
     shown: Vec<ShownEntry>,
     /// The numbers of those that were not read yet, after the others.
     unread: VecDeque<Range<u64>>,
+    /// What no window can show is folded before it is read with the rest.
+    ahead: Option<FoldedAhead>,
+    /// Whether all entries are read that are not folded by a batch.
+    reads_all: bool,
     /// The batches that say what is shown, each built on the one before it.
     live: Vec<Batch>,
     /// The number of the newest of them in the archive's log, or 0.
@@ -143,6 +153,8 @@ pub struct Session {
     storyteller: Storyteller,
     /// How many of the shown entries were counted, and what the window counted for then.
     weighed: Option<(usize, Tokens)>,
+    /// How many bytes are to be recorded until it is looked whether a log of them is to be kept.
+    log_due: usize,
 }
 
 /// Whether a new batch is committed, and when it was made.
@@ -203,6 +215,8 @@ impl Session {
             settings,
             shown: Vec::new(),
             unread: VecDeque::new(),
+            ahead: None,
+            reads_all: false,
             live: Vec::new(),
             newest_batch: 0,
             pins: Vec::new(),
@@ -212,6 +226,7 @@ impl Session {
             is_undone: false,
             storyteller: Storyteller::default(),
             weighed: None,
+            log_due: 0,
         };
         let state = session.archive.derived(id, Storyteller::KEY)?;
         session.storyteller = Storyteller::new(state.as_deref());
@@ -258,7 +273,11 @@ impl Session {
             Ok(folding) => (recorded.folded, recorded.over) = (folding.rounds, folding.over),
             Err(problem) => recorded.problem = Some(problem),
         }
-        recorded.tokens = match self.read_all() {
+        if let Err(problem) = self.keep_logs_of(&entries) {
+            recorded.problem.get_or_insert(problem);
+        }
+        let budget = self.settings.budget;
+        recorded.tokens = match self.fold_ahead(budget).and_then(|()| self.read_all()) {
             Ok(()) => self.weigh(),
             Err(problem) => {
                 recorded.problem.get_or_insert(problem);
@@ -407,7 +426,6 @@ impl Session {
     ) -> Result<Window, SessionError> {
         self.catch_up()?;
         self.hear_story(Duration::ZERO)?;
-        self.fold_portions(prompt, now_ms)?;
         let said = Some(message).filter(|message| !message.is_empty());
         self.make_window(said, prompt, self.settings.plan, CommitWhen::At(now_ms))
     }
@@ -427,7 +445,9 @@ impl Session {
         settings: longhand_core::PlanSettings,
         commit: CommitWhen,
     ) -> Result<Window, SessionError> {
+        let room = prompt.budget.unwrap_or(self.settings.budget);
         for () in attempts() {
+            self.fold_ahead(room)?;
             self.read_all()?;
             if let Some(window) = self.try_window(message, prompt, settings, commit)? {
                 return Ok(window);
@@ -446,33 +466,42 @@ impl Session {
     ) -> Result<Option<Window>, SessionError> {
         let room = prompt.budget.unwrap_or(self.settings.budget);
         let request = SessionRequest::of(self, message, prompt);
+        let mut live = self.planned_on();
         let mut slack = Tokens::ZERO;
-        let (digest, mut plan, window) = loop {
+        let (digest, mut plan, budget, window) = loop {
             let digest = self.digest();
-            let plan = self.plan(&request, prompt, settings, slack, &digest);
+            let (plan, budget) =
+                self.plan(&request, prompt, settings, (slack, commit), &live, &digest);
             // If the summary would lose facts, a few more verbatim rounds are better as long as they fit.
             if matches!(settings.policy, Policy::Rolling(_)) && digest.is_lossy() {
-                let window = request.write(&self.live, prompt, &*self.settings.meter)?;
+                let window = request.write(&live, prompt, &*self.settings.meter)?;
                 if window.tokens <= room {
                     return Ok(Some(window));
                 }
             }
-            let known = self.live.len();
+            let known = live.len();
             if !plan.is_noop() {
-                self.live.push(plan.batch.clone());
+                live.push(plan.batch.clone());
             }
-            let window = request.write(&self.live, prompt, &*self.settings.meter);
-            self.live.truncate(known);
-            let window = window?;
+            let window = request.write(&live, prompt, &*self.settings.meter)?;
+            live.truncate(known);
             // Another format may count for more than what was planned with.
             if !plan.fits() || window.tokens <= room || slack >= room {
-                break (digest, plan, window);
+                break (digest, plan, budget, window);
             }
             slack += window.tokens - room;
         };
+        if self.ahead.is_some() && plan.batch.fold().is_none() {
+            // No batch has what was folded ahead.
+            self.reads_all = true;
+            self.reload()?;
+            return Ok(None);
+        }
         let window = Window { shortfall: window.tokens.saturating_sub(room), ..window };
         let recalled = match message {
-            Some(message) => self.recalled(message, prompt, &request, &plan.batch, &window)?,
+            Some(message) => {
+                self.recalled(message, prompt, &request, &live, &plan.batch, &window)?
+            }
             None => None,
         };
         if let (true, Some(RecalledWindow { window, batch })) = (plan.is_noop(), &recalled) {
@@ -489,6 +518,7 @@ impl Session {
             CommitWhen::At(now_ms) | CommitWhen::IfSummarised(now_ms) => now_ms,
         };
         let mut receipt = Receipt {
+            why: Some(ReceiptCause::of_plan(&budget, self.shown_tokens(room))),
             policy: Some(settings.policy.name().to_owned()),
             ..Receipt::of_plan(&request.path(), &plan, room)
         };
@@ -508,12 +538,13 @@ impl Session {
         request: &SessionRequest,
         prompt: &Prompt,
         settings: longhand_core::PlanSettings,
-        slack: Tokens,
+        (slack, commit): (Tokens, CommitWhen),
+        live: &[Batch],
         digest: &Summarised,
-    ) -> Plan {
+    ) -> (Plan, Budget) {
         let history = History {
             path: request.path(),
-            live: &self.live,
+            live,
             pins: &self.pins,
             fixed: Size::ZERO,
             wire: request.wire,
@@ -529,21 +560,28 @@ impl Session {
             Policy::Auto if !self.is_undone => {
                 let system = request.system_tokens(&*self.settings.meter);
                 budget = budget.with_low_water(self.settings.low_water_percent, system);
-                budget.economy = self.economy(request);
+                budget.economy = self.economy(request, commit);
             }
             _ => {}
         }
-        Fitting::new(history, &*self.settings.meter).plan(&budget, &settings, digest)
+        (Fitting::new(history, &*self.settings.meter).plan(&budget, &settings, digest), budget)
     }
 
     /// The prices of coming requests, by the entries that are shown.
-    fn economy(&self, request: &SessionRequest) -> Option<Economy> {
+    fn economy(&self, request: &SessionRequest, commit: CommitWhen) -> Option<Economy> {
         let prices = self.settings.prices?;
         let messages = request.path().messages;
         let scale = Scale::new(&*self.settings.meter);
         let tokens = messages.iter().map(|message| scale.message(message, Tokens::MAX)).sum();
         let growth = Economy::of(prices, tokens, requests(messages));
-        Some(Economy { requests: self.rounds, ..growth })
+        let idle_ms = match commit {
+            CommitWhen::At(now_ms) => self.driver.live.lock().idle_ms(now_ms),
+            // A preview has no time, and after a round the provider has just read the prefix.
+            CommitWhen::Never | CommitWhen::IfSummarised(_) => None,
+        };
+        let life_ms = self.settings.cache_life_ms.unwrap_or(SessionSettings::CACHE_LIFE_MS);
+        let pause = idle_ms.map(|idle_ms| CachePause { life_ms, idle_ms });
+        Some(Economy { requests: self.rounds, pause, ..growth })
     }
 
     fn digest(&self) -> Summarised {
@@ -595,6 +633,7 @@ impl Session {
         }
         if let Some(fold) = batch.fold() {
             self.shown.retain(|entry| !fold.contains(entry.seq));
+            self.ahead = None;
             self.tell_story(digest);
         }
         self.live.push(batch);
@@ -607,7 +646,8 @@ impl Session {
     fn tell_story(&mut self, digest: &Summarised) {
         let slow =
             self.settings.summarisers.iter().filter(|summariser| !summariser.is_instant()).cloned();
-        self.storyteller.tell(digest, slow.collect());
+        let claim = StoryClaim::of(&self.archive, self.id);
+        self.storyteller.tell(digest, slow.collect(), claim);
     }
 
     /// Stores a summary that has arrived. Returns whether no summary is being written any more.

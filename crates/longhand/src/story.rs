@@ -1,5 +1,7 @@
 //! Summaries of folded rounds, which models write in the background.
 
+mod claim;
+
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -9,6 +11,8 @@ use longhand_core::{Meter, Scale, Tokens};
 use longhand_summary::{Input, Refusal, Summariser, SummaryError, SummaryRound, ToolTrace, accept};
 use serde_json::{Value, json};
 
+use self::claim::Claimed;
+pub(crate) use self::claim::StoryClaim;
 use crate::digest::Summarised;
 use crate::receipt::SummaryReceipt;
 use crate::said::Said;
@@ -57,6 +61,34 @@ impl Chapter {
             text: summary.text,
             account: Some(account),
         })
+    }
+}
+
+impl Chapter {
+    /// What the first summariser writes that can; by another node, if that has asked one.
+    fn told_once(
+        &self,
+        summarisers: &[Arc<dyn Summariser>],
+        claim: Option<&StoryClaim>,
+    ) -> Option<WrittenStory> {
+        match claim.map_or(Claimed::Ours, |claim| claim.claim(self.before..self.until)) {
+            Claimed::Ours => {}
+            Claimed::Theirs => return None,
+            Claimed::Told(story) => return Some(story),
+        }
+        let mut refused = Vec::new();
+        let told = summarisers.iter().find_map(|summariser| {
+            let told = self.told_by(&**summariser);
+            told.map_err(|why| refused.push(why)).ok()
+        });
+        let told = told.map(|mut told| {
+            if let Some(account) = &mut told.account {
+                account.refused = refused;
+            }
+            told
+        });
+        claim.into_iter().for_each(|claim| claim.end(told.as_ref()));
+        told
     }
 }
 
@@ -125,6 +157,8 @@ pub struct Storyteller {
     since: Option<Chapter>,
     job: Option<SummaryJob>,
     summarisers: Vec<Arc<dyn Summariser>>,
+    /// What must be claimed before a model is asked.
+    claim: Option<StoryClaim>,
 }
 
 /// A summary that is being written. If this is dropped, the summariser finishes and its summary is discarded.
@@ -142,10 +176,23 @@ impl Storyteller {
         Self { told: told.map(WrittenStory::parse), ..Self::default() }
     }
 
-    /// Lets models summarise the rounds of the newest digest.
-    pub fn tell(&mut self, digest: &Summarised, summarisers: Vec<Arc<dyn Summariser>>) {
+    /// Takes over a summary that another node has kept since, if it tells of more rounds.
+    pub(crate) fn learn(&mut self, told: &str) {
+        let told = WrittenStory::parse(told);
+        if told.rounds > self.told.as_ref().map_or(0, |known| known.rounds) {
+            self.told = Some(told);
+        }
+    }
+
+    /// Lets models summarise the rounds of the newest digest; one node at a time, if there is something to claim.
+    pub(crate) fn tell(
+        &mut self,
+        digest: &Summarised,
+        summarisers: Vec<Arc<dyn Summariser>>,
+        claim: Option<StoryClaim>,
+    ) {
         if let Some(chapter) = digest.chapter().filter(|_| !summarisers.is_empty()) {
-            self.summarisers = summarisers;
+            (self.summarisers, self.claim) = (summarisers, claim);
             self.folded(chapter);
         }
     }
@@ -187,22 +234,10 @@ impl Storyteller {
         }
         let (tell, told) = mpsc::channel();
         let (summarisers, work) = (self.summarisers.clone(), chapter.clone());
+        let claim = self.claim.clone();
         let run = move || {
-            let (mut refused, mut told) = (Vec::new(), None);
-            for summariser in &summarisers {
-                match work.told_by(&**summariser) {
-                    Ok(mut chapter) => {
-                        if let Some(account) = &mut chapter.account {
-                            account.refused = refused;
-                        }
-                        told = Some(chapter);
-                        break;
-                    }
-                    Err(why) => refused.push(why),
-                }
-            }
             // The receiver may be gone.
-            let _ = tell.send(told);
+            let _ = tell.send(work.told_once(&summarisers, claim.as_ref()));
         };
         // Where no thread can be had the channel is closed at once, which counts as a failure.
         let _ = thread::Builder::new().name("longhand-story".to_owned()).spawn(run);

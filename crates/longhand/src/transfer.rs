@@ -4,6 +4,7 @@
 //! its sessions, and a last line with their number and a checksum. What was imported from it is exported as the same
 //! bytes again.
 
+mod copy;
 mod import;
 mod line;
 mod read;
@@ -14,6 +15,7 @@ use std::ops::ControlFlow;
 use longhand_archive::{Archive, ArchiveError, Record, SessionId};
 use serde_json::{Value, json};
 
+pub use self::copy::{CopiedSession, copy};
 pub use self::import::{ExportedSession, Imported, ImportedSession, check, import, messages};
 pub use self::read::{Exported, ExportedMessage, header_version};
 

@@ -9,6 +9,7 @@ mod console;
 mod data;
 mod deny;
 mod dist;
+mod embeddings;
 mod example;
 mod failure;
 mod fuzz;
@@ -42,8 +43,13 @@ cargo xtask COMMAND
                    hostile requests; 10 minutes unless told otherwise, and a table of what was reached
   model            a small language model on loopback, for as long as this runs; Ctrl-C ends it
   test-model       the tests against that model; exit status 69 if it cannot be had here
+  test-embeddings  what messages mean, with the weights of all-MiniLM-L6-v2: lints and tests what a plain build leaves
+                   out; exit status 69 if they cannot be had here
   test-postgres    archives on PostgreSQL, directly and through PgBouncer; installs Debian's packages of both if
                    they are missing; exit status 69 if they cannot be had here
+  cluster [SECONDS [SEED]]  three proxies on one PostgreSQL database behind PgBouncer, while proxies are killed and the
+                   database is restarted: 3 minutes unless told otherwise, and what was reached
+  bench-postgres   records per second with 16 and 64 writers beside pgbench, and what a record costs in a long session
   test-clients     the providers' clients for Python and Node through the proxy, with a script and with
                    that model; exit status 69 if they cannot be had here
   test-console     schemathesis against the API of a console with a filled archive; exit status 69 if it cannot be
@@ -134,7 +140,12 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["torture", minutes, seed] => torture::torture(minutes, Some(seed)),
         ["model"] => model::serve(),
         ["test-model"] => model::test(),
+        ["test-embeddings"] => embeddings::test(),
         ["test-postgres"] => postgres::test(),
+        ["bench-postgres"] => postgres::bench(),
+        ["cluster"] => postgres::cluster("180", None),
+        ["cluster", seconds] => postgres::cluster(seconds, None),
+        ["cluster", seconds, seed] => postgres::cluster(seconds, Some(seed)),
         ["test-clients"] => clients::test(),
         ["test-console"] => console::test(),
         ["test-agents", names @ ..] => agents::test(names),
@@ -149,8 +160,8 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["example"] => example::write(),
         [
             "check" | "lint" | "tidy" | "deny" | "laws" | "fuzz" | "torture" | "model"
-            | "test-model" | "test-postgres" | "test-clients" | "test-console" | "test-dist"
-            | "package" | "tour" | "example" | "help",
+            | "test-model" | "test-embeddings" | "test-postgres" | "test-clients" | "test-console"
+            | "test-dist" | "package" | "tour" | "example" | "cluster" | "bench-postgres" | "help",
             ..,
         ] => Err(Failure::usage(format!("`{}` does not take these arguments", words[0]))),
         [unknown, ..] => Err(Failure::usage(format!("`{unknown}` is not a command"))),

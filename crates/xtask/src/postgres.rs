@@ -9,15 +9,40 @@ use crate::run::{cargo, cargo_with};
 /// The packages of Debian that have the programs.
 const PACKAGES: &[&str] = &["postgresql", "pgbouncer"];
 
+const TESTS: [&str; 7] =
+    ["test", "-p", "longhand-archive", "--features", "postgres", "--test", "postgres"];
+
 /// Runs the tests; installs what they need where we may do that.
 pub(crate) fn test() -> Result<(), Failure> {
+    run(&[], &[])
+}
+
+/// Runs three nodes on one database for so many seconds, while they are killed and it is restarted.
+pub(crate) fn cluster(seconds: &str, seed: Option<&str>) -> Result<(), Failure> {
+    for number in [Some(seconds), seed].into_iter().flatten() {
+        if number.parse::<u32>().is_err() {
+            return Err(Failure::usage(format!("`{number}` is not a number")));
+        }
+    }
+    let mut variables = vec![("LONGHAND_CLUSTER_SECONDS", seconds)];
+    variables.extend(seed.map(|seed| ("LONGHAND_SEED_FIRST", seed)));
+    run(&variables, &["--", "--nocapture", "cluster::three_nodes"])
+}
+
+/// Records per second beside `pgbench`, and what a record costs in a long session.
+pub(crate) fn bench() -> Result<(), Failure> {
+    run(&[("LONGHAND_BENCH", "1")], &["--", "--nocapture", "bench::"])
+}
+
+fn run(variables: &[(&str, &str)], arguments: &[&str]) -> Result<(), Failure> {
     install()?;
-    let tests = ["test", "-p", "longhand-archive", "--features", "postgres", "--test", "postgres"];
-    cargo(&[&tests[..], &["--no-run"]].concat())?;
-    cargo(&["build", "-p", "longhand-cli"])?;
+    cargo(&[&TESTS[..], &["--no-run"]].concat())?;
+    // What `cargo test` has built is used again.
+    cargo(&["build", "--profile", "test", "-p", "longhand-cli"])?;
     let command = crate::run::target_folder().join("debug/longhand");
     let command = command.to_string_lossy().into_owned();
-    cargo_with(&[("LONGHAND_POSTGRES", "required"), ("LONGHAND_COMMAND", &command)], &tests)
+    let always = [("LONGHAND_POSTGRES", "required"), ("LONGHAND_COMMAND", command.as_str())];
+    cargo_with(&[&always[..], variables].concat(), &[&TESTS[..], arguments].concat())
 }
 
 fn has_programs() -> bool {

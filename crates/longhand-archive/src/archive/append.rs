@@ -99,15 +99,17 @@ pub(crate) fn commit_to(
     Ok(state.commit(line))
 }
 
-/// See [`crate::Archive::undo`].
+/// See [`crate::Archive::undo`], and [`crate::Archive::undo_newest`] where a batch is expected.
 pub(super) async fn undo<S: Storage + ?Sized>(
     storage: &S,
     id: SessionId,
     head: Option<Seq>,
+    expected: Option<u64>,
 ) -> Result<Option<LoggedBatch>, ArchiveError> {
     let decide = |state: &mut SessionState, write: &mut Write| {
         head.map_or(Ok(()), |head| require(id, state, head))?;
         let newest = state.live(state.head(head)).pop();
+        let newest = newest.filter(|newest| expected.is_none_or(|batch| batch == *newest));
         if let Some(number) = newest {
             state.undo(number);
             write.undos.push(number);

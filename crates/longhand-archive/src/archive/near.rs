@@ -22,7 +22,8 @@ pub struct NearEntries {
     pub entries: Vec<EntryRecord>,
 }
 
-/// Reads the entries of a path that fit a question best, at most so many, and those that stand around them.
+/// Reads the entries of a path that fit a question best, at most so many, others that may be about it, and those that
+/// stand around them.
 ///
 /// `None` if the session is unknown or nothing is asked for. Damaged entries are passed over.
 pub async fn near<S: Storage + ?Sized>(
@@ -31,6 +32,7 @@ pub async fn near<S: Storage + ?Sized>(
     question: Question,
     filter: SearchFilter,
     limit: usize,
+    others: &[Seq],
 ) -> Result<Option<NearEntries>, ArchiveError> {
     let scope = Scope::Path { session, head };
     let Some((_, path)) = reach(storage, &scope).await?.filter(|_| !question.is_empty()) else {
@@ -44,10 +46,15 @@ pub async fn near<S: Storage + ?Sized>(
     let best = BestQuery { ranker: Arc::clone(&ranker), within, filter, limit };
     let mut entries: Vec<EntryRecord> =
         storage.best(best).await?.entries.into_iter().map(|scored| scored.record).collect();
+    let newest = path.as_ref().map_or(0, |(_, head)| head.0);
+    let is_read = |seq: &Seq| entries.iter().any(|record| record.entry.seq == *seq);
+    let others = others.iter().filter(|seq| seq.0 <= newest && !is_read(seq));
+    let others: BTreeSet<u64> = others.map(|seq| seq.0).collect();
+    let others = others.into_iter().map(|seq| seq..seq + 1).collect();
+    entries.extend(storage.bodies(session, others).await?);
     entries.retain(|record| is_on_path(record.entry.seq));
     entries.sort_unstable_by_key(|record| record.entry.seq);
     if filter == SearchFilter::default() {
-        let newest = path.as_ref().map_or(0, |(_, head)| head.0);
         let missing = around(&entries, newest);
         let read = storage.bodies(session, missing).await?;
         entries.extend(read.into_iter().filter(|record| is_on_path(record.entry.seq)));

@@ -6,6 +6,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
 use super::fault::Fault;
+use super::server::both;
 use super::session::{StoredSession, number};
 use crate::seal::{Seal, Sealer};
 use crate::storage::FoldStates;
@@ -126,22 +127,32 @@ pub(super) async fn batches(
     numbers: &[u64],
     states: FoldStates,
 ) -> Result<Vec<BatchRecord>, Fault> {
-    let Some(session) = super::session::find(db, id).await? else { return Ok(Vec::new()) };
     let wanted: Vec<i64> = numbers.iter().copied().map(number).collect();
     let sql = "SELECT b.number, b.after, b.reach, b.at_ms, b.seal, b.state_seal, b.receipt, b.edits, \
                CASE WHEN $3 = 2 OR ($3 = 1 AND w.place = (SELECT max(p.place) \
                FROM unnest($2::int8[]) WITH ORDINALITY p(number, place) JOIN longhand.batch s \
-               ON s.session = $1 AND s.number = p.number AND s.state_seal IS NOT NULL)) THEN b.state END \
+               ON s.session = b.session AND s.number = p.number AND s.state_seal IS NOT NULL)) THEN b.state END, b.session \
                FROM unnest($2::int8[]) WITH ORDINALITY w(number, place) \
-               JOIN longhand.batch b ON b.session = $1 AND b.number = w.number ORDER BY w.place";
+               JOIN longhand.batch b ON b.session = (SELECT number FROM longhand.session WHERE id = $1) \
+               AND b.number = w.number ORDER BY w.place";
     let mode: i32 = match states {
         FoldStates::None => 0,
         FoldStates::Last => 1,
         FoldStates::All => 2,
     };
-    let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
-        [(&session.number, Type::INT8), (&wanted, Type::INT8_ARRAY), (&mode, Type::INT4)];
-    let rows = db.query_typed(sql, &values).await?;
+    let reading = async {
+        let id = &id.to_bytes()[..];
+        let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+            [(&id, Type::BYTEA), (&wanted, Type::INT8_ARRAY), (&mode, Type::INT4)];
+        db.query_typed(sql, &values).await
+    };
+    let (found, rows) = both(super::session::find(db, id), reading).await;
+    let Some(session) = found? else { return Ok(Vec::new()) };
+    let rows = rows?;
+    if rows.first().is_some_and(|row| row.get::<_, i64>(9) != session.number) {
+        // Another session had the id in between.
+        return Box::pin(batches(db, id, numbers, states)).await;
+    }
     let mut records: Vec<BatchRecord> = Vec::new();
     let mut rows = rows.iter();
     for at in numbers {

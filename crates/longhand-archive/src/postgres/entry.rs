@@ -8,6 +8,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
 use super::fault::Fault;
+use super::server::both;
 use super::session::{StoredSession, array, number, text};
 use crate::seal::{Seal, Sealer};
 use crate::{ArchiveError, DamagedPart, Entry, EntryRecord, SessionId, excerpt, pack};
@@ -40,6 +41,9 @@ macro_rules! select {
 pub(super) use select;
 
 use super::entry;
+
+/// So many of the newest entries come with a session that is opened.
+const NEWEST_NODES: i64 = 64;
 
 /// The messages of a statement have at most about so many bytes.
 const STATEMENT_BYTES: usize = 16 << 20;
@@ -129,13 +133,26 @@ impl StoredEntry {
     }
 }
 
-/// See [`crate::Storage::bodies`]: entries with numbers in ranges, which must all be there.
+/// See [`crate::Storage::bodies`]: entries with numbers in ranges, which must all be there. One round trip.
 pub(super) async fn bodies(
     db: &Client,
     id: SessionId,
     seqs: &[Range<u64>],
 ) -> Result<Vec<EntryRecord>, Fault> {
-    let Some(session) = super::session::find(db, id).await? else { return Ok(Vec::new()) };
+    let starts: Vec<i64> = seqs.iter().map(|range| number(range.start)).collect();
+    let ends: Vec<i64> = seqs.iter().map(|range| number(range.end)).collect();
+    let reading = async {
+        let sql = entry::select!(
+            "JOIN unnest($2::int8[], $3::int8[]) WITH ORDINALITY w(low, high, place) \
+             ON e.seq >= w.low AND e.seq < w.high \
+             WHERE e.session = (SELECT number FROM longhand.session WHERE id = $1) ORDER BY w.place, e.seq"
+        );
+        let [one, two, three] = [Type::BYTEA, Type::INT8_ARRAY, Type::INT8_ARRAY];
+        let id = &id.to_bytes()[..];
+        db.query_typed(sql, &[(&id, one), (&starts, two), (&ends, three)]).await
+    };
+    let (found, rows) = both(super::session::find(db, id), reading).await;
+    let Some(session) = found? else { return Ok(Vec::new()) };
     let mut records = Vec::new();
     for range in seqs {
         let entries = session.info.entries;
@@ -147,16 +164,11 @@ pub(super) async fn bodies(
     if seqs.iter().all(Range::is_empty) {
         return Ok(records);
     }
-    let starts: Vec<i64> = seqs.iter().map(|range| number(range.start)).collect();
-    let ends: Vec<i64> = seqs.iter().map(|range| number(range.end)).collect();
-    let sql = entry::select!(
-        "JOIN unnest($2::int8[], $3::int8[]) WITH ORDINALITY w(low, high, place) \
-         ON e.seq >= w.low AND e.seq < w.high WHERE e.session = $1 ORDER BY w.place, e.seq"
-    );
-    let types = [Type::INT8, Type::INT8_ARRAY, Type::INT8_ARRAY];
-    let [one, two, three] = types;
-    let rows =
-        db.query_typed(sql, &[(&session.number, one), (&starts, two), (&ends, three)]).await?;
+    let rows = rows?;
+    if rows.first().is_some_and(|row| row.get::<_, i64>(1) != session.number) {
+        // Another session had the id in between.
+        return Box::pin(bodies(db, id, seqs)).await;
+    }
     let mut rows = rows.iter();
     for seq in seqs.iter().cloned().flatten() {
         let missing = || session.damage(DamagedPart::Entry(seq), "is missing");
@@ -185,6 +197,30 @@ pub(super) async fn forks(
         let parent = row.get::<_, Option<i64>>(2).map(|parent| Seq(parent.cast_unsigned()));
         let link = Link(u128::from_be_bytes(array(row.get(3))));
         (row.get(0), Fork { first: Seq(row.get::<_, i64>(1).cast_unsigned()), parent, link })
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// The newest entries of a session from a number on, without what they say, with the number of the session.
+pub(super) async fn newest_nodes(
+    db: &Client,
+    id: SessionId,
+    since: u64,
+) -> Result<Vec<(i64, Node)>, Fault> {
+    let sql = "SELECT session, seq, parent, round, link FROM longhand.entry \
+               WHERE session = (SELECT number FROM longhand.session WHERE id = $1) AND seq >= $2 \
+               ORDER BY seq DESC LIMIT $3";
+    let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] = [
+        (&&id.to_bytes()[..], Type::BYTEA),
+        (&number(since), Type::INT8),
+        (&NEWEST_NODES, Type::INT8),
+    ];
+    let rows = db.query_typed(sql, &values).await?;
+    let read = |row: &Row| {
+        let parent = row.get::<_, Option<i64>>(2).map(|parent| Seq(parent.cast_unsigned()));
+        let link = Link(u128::from_be_bytes(array(row.get(4))));
+        let [seq, round] = [1, 3].map(|column| row.get::<_, i64>(column).cast_unsigned());
+        (row.get(0), Node { seq: Seq(seq), parent, link, round })
     };
     Ok(rows.iter().map(read).collect())
 }

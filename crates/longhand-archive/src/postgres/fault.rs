@@ -84,6 +84,11 @@ impl Fault {
         }
     }
 
+    /// Whether the server takes no writes.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.state().is_some_and(|state| *state == SqlState::READ_ONLY_SQL_TRANSACTION)
+    }
+
     /// Whether another transaction was in the way.
     pub(super) fn is_in_the_way(&self) -> bool {
         self.state().is_some_and(|state| IN_THE_WAY.contains(state))

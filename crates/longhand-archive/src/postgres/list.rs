@@ -25,6 +25,8 @@ pub(super) async fn sessions(
     });
     let limit = i64::try_from(page.limit).unwrap_or(i64::MAX).saturating_add(1);
     let bytes;
+    // What begins with a prefix is less than this.
+    let mut end: Option<Vec<u8>> = None;
     let (condition, value): (&str, Value<'_>) = match of {
         SessionFilter::All => ("true OR $1", (&true, Type::BOOL)),
         SessionFilter::Owner(owner) => {
@@ -42,10 +44,10 @@ pub(super) async fn sessions(
         }
         SessionFilter::NamePrefix(prefix) => {
             bytes = prefix.as_bytes().to_vec();
-            (
-                "substr(name, 1, 64) >= substr($1, 1, 64) AND substr(name, 1, length($1)) = $1",
-                (&bytes, Type::BYTEA),
-            )
+            end = successor(&bytes[..bytes.len().min(64)]);
+            let condition = "substr(name, 1, 64) >= substr($1, 1, 64) \
+                             AND ($5::bytea IS NULL OR substr(name, 1, 64) < $5) AND substr(name, 1, length($1)) = $1";
+            (condition, (&bytes, Type::BYTEA))
         }
         SessionFilter::IdPrefix(digits) => {
             if !digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
@@ -53,7 +55,12 @@ pub(super) async fn sessions(
             }
             bytes = digits.as_bytes().to_vec();
             // All ids that begin with the whole bytes among the digits lie together.
+            let whole: Option<Vec<u8>> = (0..bytes.len() / 2)
+                .map(|at| u8::from_str_radix(digits.get(at * 2..at * 2 + 2)?, 16).ok())
+                .collect();
+            end = whole.and_then(|whole| successor(&whole));
             let condition = "id >= decode(left(convert_from($1, 'SQL_ASCII'), length($1) / 2 * 2), 'hex') \
+                             AND ($5::bytea IS NULL OR id < $5) \
                              AND left(encode(id, 'hex'), length($1)) = convert_from($1, 'SQL_ASCII')";
             (condition, (&bytes, Type::BYTEA))
         }
@@ -68,8 +75,11 @@ pub(super) async fn sessions(
          ORDER BY newest DESC, number DESC LIMIT $4",
         session::select!("")
     );
-    let values: [Value<'_>; 4] =
-        [value, (&after.0, Type::INT8), (&after.1, Type::INT8), (&limit, Type::INT8)];
+    let mut values: Vec<Value<'_>> =
+        vec![value, (&after.0, Type::INT8), (&after.1, Type::INT8), (&limit, Type::INT8)];
+    if sql.contains("$5") {
+        values.push((&end, Type::BYTEA));
+    }
     let rows = db.query_typed(&sql, &values).await?;
     let place = |stored: &StoredSession| Cursor {
         major: stored.info.activity,
@@ -78,6 +88,14 @@ pub(super) async fn sessions(
     let listing = page.take(rows.iter().map(StoredSession::read), place);
     let items = listing.items.into_iter().map(StoredSession::listed).collect();
     Ok(Listing { items, next: listing.next })
+}
+
+/// The first bytes that come after all that begin with a prefix; `None` if nothing does.
+fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut next = prefix[..=kept].to_vec();
+    next[kept] += 1;
+    Some(next)
 }
 
 /// See [`crate::Storage::owners`]. Each is found by one look into the index.
@@ -185,6 +203,13 @@ pub(super) async fn references(db: &Client, handle: Handle) -> Result<Vec<Refere
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_begins_with_a_prefix_lies_before_its_successor() {
+        assert_eq!(successor(b"abc"), Some(b"abd".to_vec()));
+        assert_eq!(successor(&[1, 255, 255]), Some(vec![2]));
+        assert_eq!((successor(&[255]), successor(b"")), (None, None));
+    }
 
     /// Which links are asked for until the last known one of a conversation is found.
     fn looks(length: usize, known_in_all: usize) -> usize {

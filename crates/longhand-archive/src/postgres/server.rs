@@ -102,7 +102,8 @@ impl Server {
     ) -> Result<T, Fault> {
         let connection = self.connection().await?;
         let outcome = work(&connection).await;
-        if outcome.as_ref().is_err_and(Fault::is_lost) {
+        // A server that takes no writes may not be the primary any more; its address may lead to another one by now.
+        if outcome.as_ref().is_err_and(|fault| fault.is_lost() || fault.is_read_only()) {
             drop(Object::take(connection));
         }
         outcome

@@ -384,7 +384,8 @@ pub(super) async fn open(
     let news = async {
         both(entry::forks(db, id, since.entries), batch::lines(db, id, since.batches)).await
     };
-    let (found, (forks, lines)) = both(find(db, id), news).await;
+    let news = both(news, entry::newest_nodes(db, id, since.entries));
+    let (found, ((forks, lines), nodes)) = both(find(db, id), news).await;
     let Some(session) = found? else { return Ok(None) };
     let version = session.version();
     let is_earlier = since.birth == version.birth
@@ -399,6 +400,10 @@ pub(super) async fn open(
         .into_iter()
         .filter(|(number, fork)| *number == session.number && fork.first.0 < version.entries);
     let forks = forks.map(|(_, fork)| fork).collect();
+    let nodes = nodes?
+        .into_iter()
+        .filter(|(number, node)| *number == session.number && node.seq.0 < version.entries);
+    let nodes = nodes.map(|(_, node)| node).collect();
     let batches = batch::checked_lines(&session, since.batches, lines?)?;
     let news = News {
         version,
@@ -408,5 +413,5 @@ pub(super) async fn open(
         undone: session.undone.iter().skip(since.undos as usize).copied().collect(),
         pins: session.pins.clone(),
     };
-    Ok(Some(Opened { requests: session.requests, news, session: session.info }))
+    Ok(Some(Opened { requests: session.requests, news, nodes, session: session.info }))
 }

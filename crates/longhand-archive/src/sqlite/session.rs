@@ -401,7 +401,7 @@ pub(super) fn open(
     };
     let requests = session.totals.requests;
     let session = info_of_row(db, session.row, id)?;
-    Ok(Some(Opened { session, news, requests }))
+    Ok(Some(Opened { session, news, nodes: Vec::new(), requests }))
 }
 
 /// Returns what is legible of a session, whatever is damaged.

@@ -5,9 +5,17 @@
 
 #![expect(clippy::unwrap_used, reason = "all of it is tests")]
 
+mod bench;
+mod cluster;
 mod command;
 mod contract;
+mod faults;
+mod large;
 mod nodes;
+mod plans;
+mod requests;
+mod roles;
 mod same;
 mod schema;
 mod server;
+mod wire;

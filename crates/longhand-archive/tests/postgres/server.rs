@@ -204,6 +204,11 @@ impl Server {
         Ok(Some(port))
     }
 
+    /// The path of a program that came with the server.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+
     pub(crate) fn address(&self, database: &str, port: u16) -> String {
         format!("postgres://{USER}:{PASSWORD}@127.0.0.1:{port}/{database}")
     }

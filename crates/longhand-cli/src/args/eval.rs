@@ -25,7 +25,7 @@ pub(crate) enum EvalCommand {
 The file: {\"conversations\": [{\"turns\": [{\"id\", \"speaker\", \"text\", \"timestamp\"}, …],
 \"questions\": [{\"question\", \"evidence\": [ids of turns], \"category\"}, …]}, …]}
 A speaker is user, assistant or the name of a person. Every question is asked as the next message of its
-conversation, of which nothing else is in view. No model is asked.")]
+conversation, of which nothing else is in view. No model is\nasked, except the one of --embeddings, which runs here.")]
 pub(crate) struct EvalRecallArgs {
     /// Conversations with questions
     pub(crate) file: PathBuf,
@@ -34,6 +34,9 @@ pub(crate) struct EvalRecallArgs {
     pub(crate) budget: u64,
     #[command(flatten)]
     pub(crate) meter: MeterArgs,
+    /// A folder with all-MiniLM-L6-v2: what messages mean counts beside their words
+    #[arg(long, value_name = "PATH")]
+    pub(crate) embeddings: Option<PathBuf>,
     /// Print the figures as JSON
     #[arg(long)]
     pub(crate) json: bool,

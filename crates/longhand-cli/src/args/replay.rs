@@ -47,6 +47,10 @@ pub(crate) struct ReplayArgs {
     /// The price of any other token
     #[arg(long, value_name = "PRICE", default_value_t = 1.0, value_parser = price)]
     pub(crate) uncached_price: f64,
+    /// How many minutes a prefix that nobody asks for stays in the cache; 0 for ever [default: what the provider of a
+    /// session file keeps; files without times have no pauses]
+    #[arg(long, value_name = "N")]
+    pub(crate) cache_minutes: Option<u64>,
     /// Show the figures of every file
     #[arg(long)]
     pub(crate) each: bool,

@@ -28,6 +28,10 @@ pub(crate) struct RunArgs {
     /// Where requests go [default: where the program would have sent them]
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
+    /// Answer a client that orders a summary of its conversation (Claude Code's /compact, Codex) with a fold from the
+    /// archive, at once and without the model; an order to which the user added something goes to the model
+    #[arg(long)]
+    pub(crate) answer_compactions: bool,
     /// Offer models a tool that brings back what was left out, in every request [default: only in requests that have
     /// tools]
     #[arg(long, alias = "expand-tool")]

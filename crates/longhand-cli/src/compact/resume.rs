@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use longhand::agent_files::{self, Agent};
+use anyhow::{Result, bail};
+use longhand::agent_files::{self, Agent, AgentCommand};
 use longhand::time;
 use longhand_core::{Batch, HandleOpener, Tokens};
 use longhand_dialect::{Conversation, Dialect, SessionFileStart};
@@ -83,7 +83,7 @@ impl ResumedSession {
         let old_id = agent_files::AgentFile::of(Agent::Claude, &self.path).id;
         let id = match old_id.filter(|_| replaces) {
             Some(id) => id,
-            None => new_id()?,
+            None => session_file::new_id()?,
         };
         let file = SessionFileStart {
             id: id.clone(),
@@ -137,23 +137,7 @@ impl ResumableSession {
 
 /// What goes on in a session, in its folder.
 fn command(conversation: &Conversation, path: &Path, id: &str) -> String {
-    let command = match conversation.dialect {
-        Dialect::Codex => format!("codex resume {id}"),
-        Dialect::Pi => format!("pi --session {}", quoted(&path.to_string_lossy())),
-        _ => format!("claude --resume {id}"),
-    };
-    match conversation.folder() {
-        Some(folder) => format!("cd {} && {command}\n", quoted(&folder)),
-        None => format!("{command}\n"),
-    }
-}
-
-/// A random UUID.
-fn new_id() -> Result<String> {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).context("the system has no random bytes")?;
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]))
+    let agent = Agent::of_dialect(conversation.dialect).unwrap_or(Agent::Claude);
+    let command = AgentCommand::resume(agent, path, id, conversation.folder());
+    format!("{}\n", command.line)
 }

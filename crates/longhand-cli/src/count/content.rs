@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use longhand_core::{Message, Part, Role, Scale, Tokens, is_fold};
+use longhand::context::{McpServer, RepeatedResults, mcp_servers, repeated_results};
+use longhand_core::{Handle, Message, Part, Role, Scale, Tokens, content, is_fold};
 use serde_json::{Value, json};
 
 use super::{CountedFile, gist, gist_of_part};
@@ -98,6 +99,8 @@ struct LargePart {
     what: String,
     words: String,
     tokens: Tokens,
+    /// What `longhand expand --from` opens it by.
+    handle: Handle,
 }
 
 /// What takes up the context of a conversation.
@@ -105,6 +108,9 @@ pub(super) struct ContextContent {
     kinds: Vec<(ContentKind, Tokens)>,
     /// The most expensive first.
     tools: Vec<Tool>,
+    /// Those that take most first.
+    servers: Vec<McpServer>,
+    repeated: RepeatedResults,
     /// The largest first.
     largest: Vec<LargePart>,
 }
@@ -160,12 +166,15 @@ impl ContextContent {
                 Part::Call(call) => call.arguments.decode().into_owned(),
                 part => gist_of_part(part),
             };
-            LargePart { message, what, words, tokens }
+            let handle = Handle::of([content(part).as_str()]);
+            LargePart { message, what, words, tokens, handle }
         });
-        Self { kinds, tools, largest: largest.collect() }
+        let servers = mcp_servers(&file.conversation, &scale);
+        let repeated = repeated_results(messages, &scale);
+        Self { kinds, tools, servers, repeated, largest: largest.collect() }
     }
 
-    pub(super) fn json(&self, file: &CountedFile) -> [(&'static str, Value); 3] {
+    pub(super) fn json(&self, file: &CountedFile) -> [(&'static str, Value); 5] {
         let kinds: serde_json::Map<String, Value> = self
             .kinds
             .iter()
@@ -177,11 +186,14 @@ impl ContextContent {
             .map(|tool| json!({"name": tool.name, "calls": tool.calls, "tokens": tool.tokens.0}));
         let largest = self.largest.iter().map(|part| {
             let place = file.conversation.name_of(part.message);
-            json!({"at": place, "what": part.what, "tokens": part.tokens.0})
+            let handle = part.handle.to_string();
+            json!({"at": place, "what": part.what, "tokens": part.tokens.0, "handle": handle})
         });
         [
             ("kinds", kinds.into()),
             ("tools", tools.collect::<Vec<_>>().into()),
+            ("servers", json!(self.servers)),
+            ("repeated", json!(self.repeated)),
             ("largest", largest.collect::<Vec<_>>().into()),
         ]
     }
@@ -216,11 +228,32 @@ impl ContextContent {
         if let Some(more @ 1..) = self.tools.len().checked_sub(LISTED_MAX) {
             lines.push(format!("and {}", counted(more, "more tool")));
         }
+        if !self.servers.is_empty() {
+            lines.extend([String::new(), "servers of MCP, with their tools".to_owned()]);
+        }
+        for server in self.servers.iter().take(LISTED_MAX) {
+            let name = output::harmless_line(&server.name);
+            let calls = counted(server.calls as usize, "call");
+            let tools = match server.tools {
+                0 => String::new(),
+                tools => format!(", {} offered", counted(tools as usize, "tool")),
+            };
+            let tokens = Tokens(server.definitions + server.tokens);
+            lines.push(line(&name, tokens, &format!("{calls}{tools}")));
+        }
+        if self.repeated.results > 0 {
+            let results = counted(self.repeated.results as usize, "result");
+            let what = format!("{results} that an earlier one says word for word");
+            lines.extend([String::new(), line("repeated", Tokens(self.repeated.tokens), &what)]);
+        }
         if !self.largest.is_empty() {
-            lines.extend([String::new(), "largest".to_owned()]);
+            lines.extend([
+                String::new(),
+                "largest, with what `longhand expand --from` opens".to_owned(),
+            ]);
         }
         for part in &self.largest {
-            let what = format!("{}: {}", part.what, gist(&part.words, 40));
+            let what = format!("{} {}: {}", part.handle, part.what, gist(&part.words, 40));
             lines.push(line(&format!("message {}", part.message), part.tokens, &what));
         }
         if !lines.is_empty() {

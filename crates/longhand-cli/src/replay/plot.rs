@@ -114,6 +114,7 @@ mod tests {
             cached: Tokens::ZERO,
             is_break: tokens < whole && tokens.is_multiple_of(1000),
             is_batch: tokens < whole && tokens.is_multiple_of(1000),
+            is_cold: false,
             faults: Vec::new(),
             missing: Vec::new(),
         }

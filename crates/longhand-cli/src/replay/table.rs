@@ -63,6 +63,12 @@ pub(super) fn of_all(
         })
         .collect();
     text.push_str(&tables(&rows));
+    let pauses: usize =
+        traces.iter().map(|replayed| replayed.trace.pauses(&replayed.settings)).sum();
+    if pauses > 0 {
+        let pauses = counted(pauses, "pause");
+        text.push_str(&format!("\nafter {pauses}, nothing was left in the cache\n"));
+    }
     text
 }
 

@@ -263,6 +263,41 @@ impl PublishedAgent {
         copy.to_string_lossy().into_owned()
     }
 
+    /// Where its program is.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// What it wants to have set.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variables.iter().copied()
+    }
+
+    /// The same with a variable of its own.
+    pub(crate) fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
+        self.variables.retain(|(known, _)| *known != name);
+        self.variables.push((name, value));
+        self
+    }
+
+    /// Runs it behind `longhand run` in a session that it has on disk.
+    pub(crate) fn resume(
+        &self,
+        workspace: &Workspace,
+        upstream: &str,
+        budget: u64,
+        session: &str,
+        prompt: &str,
+    ) -> Ended {
+        let mut arguments: Vec<&str> = match self.name {
+            "codex" => vec!["exec", "resume", session],
+            "pi" => vec!["--session", session],
+            _ => vec!["--resume", session],
+        };
+        arguments.extend(self.first.iter().filter(|word| **word != "exec"));
+        self.run_with(workspace, upstream, budget, &arguments, (prompt, ""), || false)
+    }
+
     /// Runs it once behind `longhand run`; ends it with SIGKILL as soon as `kill` says so.
     pub(crate) fn run(
         &self,
@@ -273,6 +308,18 @@ impl PublishedAgent {
         kill: impl Fn() -> bool,
     ) -> Ended {
         let arguments = if goes_on { &self.next } else { &self.first };
+        self.run_with(workspace, upstream, budget, arguments, (prompt, input), kill)
+    }
+
+    fn run_with(
+        &self,
+        workspace: &Workspace,
+        upstream: &str,
+        budget: u64,
+        arguments: &[&str],
+        (prompt, input): (&str, &str),
+        kill: impl Fn() -> bool,
+    ) -> Ended {
         let mut words: Vec<String> = ["run", "--budget"].map(str::to_owned).to_vec();
         words.extend([
             budget.to_string(),

@@ -5,11 +5,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod agent;
+mod compact;
+mod deferred;
 mod figures;
 mod kit;
 mod mcp;
 mod model;
 mod request;
+mod resume;
 mod task;
 mod tests;
 mod workspace;

@@ -117,6 +117,11 @@ fn a_damaged_session_is_shown_and_mended() {
         run.status == 1 && run.stdout.contains("line 4: its parent is not in the file"),
         "{run:?}"
     );
+    for words in
+        ["as it was: the agent does not load 3 lines", "mended: the agent loads all messages"]
+    {
+        assert!(run.stdout.contains(words), "{words}: {run:?}");
+    }
     assert_eq!(folder.read(&file), damaged);
     let run = folder.run("repair claude@last");
     assert!(run.status == 0 && run.stdout.contains("2 faults"), "{run:?}");
@@ -159,4 +164,74 @@ fn what_agents_keep_is_imported_once_and_grows() {
     fs::remove_file(folder.path(&sub)).unwrap();
     assert_eq!(folder.run_null("import --json").status, 0);
     assert!(folder.run("verify").stdout.contains("2 sessions"));
+}
+
+#[test]
+fn count_tells_servers_repeats_and_what_a_compaction_cost() {
+    let mut text = String::new();
+    let mut parent = Value::Null;
+    let mut number = 0;
+    let mut add = |kind: &str, more: Value| {
+        let mut line = json!({"parentUuid": parent, "isSidechain": false, "cwd": "/src", "sessionId": ID,
+            "type": kind, "uuid": format!("line-{number}"), "timestamp": "2026-01-02T03:04:05.000Z"});
+        line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        number += 1;
+        text.push_str(&format!("{line}\n"));
+        parent = line["uuid"].clone();
+    };
+    let answer = |id: &str, name: &str, path: &str| {
+        json!({"message": {"id": format!("m-{id}"), "role": "assistant", "content": [
+            {"type": "tool_use", "id": id, "name": name, "input": {"path": path}}]}})
+    };
+    let result = |id: &str, words: &str| {
+        json!({"message": {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": id, "content": words.repeat(40)}]}})
+    };
+    add("user", json!({"message": {"role": "user", "content": "Read it."}}));
+    add("assistant", answer("t1", "Read", "a.rs"));
+    add("user", result("t1", "a line of a.rs\n"));
+    add("assistant", answer("t2", "Read", "b.rs"));
+    add("user", result("t2", "a line of b.rs\n"));
+    add(
+        "system",
+        json!({"subtype": "compact_boundary", "parentUuid": null, "compactMetadata": {"trigger": "auto"}}),
+    );
+    add(
+        "user",
+        json!({"isCompactSummary": true, "isVisibleInTranscriptOnly": true,
+        "message": {"role": "user", "content": "Two files were read."}}),
+    );
+    for (id, name) in [("t3", "Read"), ("t4", "mcp__charts__find"), ("t5", "mcp__charts__find")] {
+        add("assistant", answer(id, name, "a.rs"));
+        add("user", result(id, "a line of a.rs\n"));
+    }
+    let folder = Folder::with("session.jsonl", text);
+    let report = folder.run("count session.jsonl --json").json();
+    assert_eq!(report["servers"][0]["name"], "charts", "{report}");
+    assert_eq!(
+        (&report["servers"][0]["calls"], &report["repeated"]["results"]),
+        (&json!(2), &json!(2))
+    );
+    let compacted = &report["session"]["compacted"];
+    assert_eq!(
+        (compacted.as_array().unwrap().len(), &compacted[0]["summary_words"]),
+        (1, &json!(4))
+    );
+    assert_eq!(compacted[0]["calls_again"], 1, "{report}");
+    assert!(
+        compacted[0]["tokens_before"].as_u64().unwrap()
+            > compacted[0]["summary_tokens"].as_u64().unwrap()
+    );
+    let handle = report["largest"][0]["handle"].as_str().unwrap();
+    let run = folder.run(&format!("expand --from session.jsonl {handle}"));
+    assert!(run.status == 0 && run.stdout.contains("a line of a.rs"), "{run:?}");
+    let run = folder.run("count session.jsonl");
+    for words in [
+        "servers of MCP",
+        "repeated",
+        "compaction 1: ",
+        "(4 words); after it 1 call was made again",
+    ] {
+        assert!(run.stdout.contains(words), "{words}: {run:?}");
+    }
 }

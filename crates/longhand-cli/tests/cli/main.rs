@@ -8,9 +8,11 @@ mod bad_input;
 #[cfg(unix)]
 mod chat;
 mod compact;
+mod copy;
 #[cfg(unix)]
 mod documents;
 mod expand;
+mod export_as;
 mod found;
 #[cfg(unix)]
 mod hostile;
@@ -22,13 +24,16 @@ mod models;
 mod names;
 #[cfg(unix)]
 mod newcomer;
+mod other_agents;
 #[cfg(unix)]
 mod owners;
 #[cfg(unix)]
 mod people;
 #[cfg(target_os = "linux")]
 mod private;
+mod prune;
 mod replay;
+mod resume;
 mod run;
 #[cfg(unix)]
 mod running;

@@ -197,7 +197,7 @@ fn rm_says_what_is_left_where_a_program_reads_from_the_log() {
     reader.execute_batch("BEGIN; SELECT count(*) FROM entry").unwrap();
     let run = folder.run("rm drop --yes --archive a.db");
     assert_eq!(run.status, 0, "{run:?}");
-    for words in ["warning: texts of the removed session are still in the log ", "hint: "] {
+    for words in ["warning: texts of what was removed are still in the log ", "hint: "] {
         assert!(run.stderr.contains(words), "{run:?}");
     }
     assert!(traces(&path) > 0);

@@ -248,13 +248,13 @@ fn chat_parts() {
         &[r#"Call(ToolCall { id: "f", name: "f", arguments: "{}", freeform: false })"#],
     );
     check(r#"{"role":"tool","tool_call_id":"c1","content":"a\tb"}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "c1", content: [Text("a\tb")], raw: "\"a\\tb\"", error: false, fixed: false })"#,
+        r#"Result(ToolResult { call: "c1", content: [Text("a\tb")], raw: "\"a\\tb\"", error: false, fixed: false, loads_tools: false })"#,
     ]);
     check(r#"{"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"a"}]}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "c1", content: [Text("a")], raw: "[{\"type\":\"text\",\"text\":\"a\"}]", error: false, fixed: false })"#,
+        r#"Result(ToolResult { call: "c1", content: [Text("a")], raw: "[{\"type\":\"text\",\"text\":\"a\"}]", error: false, fixed: false, loads_tools: false })"#,
     ]);
     check(r#"{"role":"function","name":"f","content":null}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "f", content: [], raw: "", error: false, fixed: false })"#,
+        r#"Result(ToolResult { call: "f", content: [], raw: "", error: false, fixed: false, loads_tools: false })"#,
     ]);
     let named = parse(r#"{"model":"m","tools":[{"type":"function","function":{}}],"messages":[{"role":"user","name":"ann","content":"hi"}]}"#);
     assert_eq!(named.messages[0].name.as_ref().map(|name| name.decode().into_owned()), Some("ann".to_owned()));
@@ -283,9 +283,9 @@ fn anthropic_parts() {
         r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a","is_error":true},{"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"url","url":"u"}},{"type":"tool_reference"}]},{"type":"tool_result","tool_use_id":"t3"}]}"#,
         Role::User,
         &[
-            r#"Result(ToolResult { call: "t1", content: [Text("a")], raw: "\"a\"", error: true, fixed: false })"#,
-            r#"Result(ToolResult { call: "t2", content: [Text("a"), Image(Image { pixels: None, low_detail: false, bytes: 24 }), Other(Other { raw: "{\"type\":\"tool_reference\"}", link: None })], raw: "[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"u\"}},{\"type\":\"tool_reference\"}]", error: false, fixed: false })"#,
-            r#"Result(ToolResult { call: "t3", content: [], raw: "", error: false, fixed: false })"#,
+            r#"Result(ToolResult { call: "t1", content: [Text("a")], raw: "\"a\"", error: true, fixed: false, loads_tools: false })"#,
+            r#"Result(ToolResult { call: "t2", content: [Text("a"), Image(Image { pixels: None, low_detail: false, bytes: 24 }), Other(Other { raw: "{\"type\":\"tool_reference\"}", link: None })], raw: "[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"u\"}},{\"type\":\"tool_reference\"}]", error: false, fixed: true, loads_tools: true })"#,
+            r#"Result(ToolResult { call: "t3", content: [], raw: "", error: false, fixed: false, loads_tools: false })"#,
         ],
     );
     check(
@@ -333,17 +333,17 @@ fn responses_parts() {
         r#"Call(ToolCall { id: "c", name: "f", arguments: "x", freeform: true })"#,
     ]);
     check(r#"{"type":"function_call_output","call_id":"c","output":"a"}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "c", content: [Text("a")], raw: "\"a\"", error: false, fixed: false })"#,
+        r#"Result(ToolResult { call: "c", content: [Text("a")], raw: "\"a\"", error: false, fixed: false, loads_tools: false })"#,
     ]);
     check(r#"{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"u"}]}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "c", content: [Text("a"), Image(Image { pixels: None, low_detail: false, bytes: 1 })], raw: "[{\"type\":\"input_text\",\"text\":\"a\"},{\"type\":\"input_image\",\"image_url\":\"u\"}]", error: false, fixed: false })"#,
+        r#"Result(ToolResult { call: "c", content: [Text("a"), Image(Image { pixels: None, low_detail: false, bytes: 1 })], raw: "[{\"type\":\"input_text\",\"text\":\"a\"},{\"type\":\"input_image\",\"image_url\":\"u\"}]", error: false, fixed: false, loads_tools: false })"#,
     ]);
     check(r#"{"type":"computer_call_output","call_id":"c","output":{}}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "c", content: [], raw: "", error: false, fixed: true })"#,
+        r#"Result(ToolResult { call: "c", content: [], raw: "", error: false, fixed: true, loads_tools: false })"#,
         r#"Other(Other { raw: "{\"type\":\"computer_call_output\",\"call_id\":\"c\",\"output\":{}}", link: None })"#,
     ]);
     check(r#"{"type":"local_shell_call_output","id":"c","output":"a"}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "c", content: [Text("a")], raw: "\"a\"", error: false, fixed: false })"#,
+        r#"Result(ToolResult { call: "c", content: [Text("a")], raw: "\"a\"", error: false, fixed: false, loads_tools: false })"#,
     ]);
     check(r#"{"type":"shell_call","call_id":"c"}"#, Role::Assistant, &[
         r#"Call(ToolCall { id: "c", name: "shell", arguments: "", freeform: false })"#,

@@ -5,6 +5,7 @@ mod behaviour;
 mod bytes;
 mod clear;
 mod common;
+mod damaged;
 mod entering;
 mod fold;
 mod formats;

@@ -4,5 +4,6 @@
 mod breaker;
 mod client;
 mod common;
+mod embedder;
 mod secrets;
 mod summariser;

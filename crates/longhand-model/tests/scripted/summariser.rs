@@ -281,7 +281,7 @@ fn a_long_summary_of_before_goes_in_pieces_too() {
 
 /// What was spent, in an archive as the command has it.
 #[derive(Debug, Default)]
-struct Book(MemoryArchive);
+pub(crate) struct Book(MemoryArchive);
 
 impl SpendingBook for Book {
     fn reserve(&self, at_ms: i64, micros: u64, cap_micros: u64) -> Result<u64, NoMoney> {
@@ -298,7 +298,7 @@ impl SpendingBook for Book {
 
 impl Book {
     /// What is left of a cap.
-    fn left(&self, cap_micros: u64) -> u64 {
+    pub(crate) fn left(&self, cap_micros: u64) -> u64 {
         let fits = |micros: &u64| {
             let wish = Wish { at_ms: 784_111_777_000, micros: *micros, cap_micros };
             let reserved = self.0.reserve(&wish).unwrap();

@@ -380,7 +380,6 @@ fn set_cookie(response: &mut Response<ResponseBody>, cookie: &str) -> Result<(),
     Ok(())
 }
 
-/// The description is JSON, or nothing could read it.
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -11,7 +11,7 @@ use futures_util::{StreamExt, stream};
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
-use longhand::app::{App, Change, ChangeKind, Watch};
+use longhand::app::{App, Change, Watch};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
 use tokio::time::{Instant, interval_at, sleep, timeout};
@@ -53,6 +53,8 @@ pub(super) struct Events {
     listeners: Arc<Semaphore>,
     /// Whether the task that looks is running.
     is_looking: Mutex<bool>,
+    /// Whether it has looked once: from then on nothing is missed.
+    has_looked: watch::Sender<bool>,
     closed: watch::Sender<bool>,
 }
 
@@ -63,11 +65,12 @@ impl Events {
             told: broadcast::channel(KEPT_MAX).0,
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
             is_looking: Mutex::new(false),
+            has_looked: watch::channel(false).0,
             closed: watch::channel(false).0,
         }
     }
 
-    /// Tells a change that was made here.
+    /// Tells a change that was made here. Pins are in no list of sessions, so nobody else would notice them.
     pub(super) fn tell(&self, change: Change) {
         // Without listeners it fails, and nobody misses it.
         let _ = self.told.send(Told::Change(Arc::new(change)));
@@ -84,6 +87,7 @@ impl Events {
         if std::mem::replace(&mut *is_looking, true) {
             return;
         }
+        self.has_looked.send_replace(false);
         drop(is_looking);
         let events = Arc::clone(self);
         tokio::spawn(async move {
@@ -113,6 +117,7 @@ impl Events {
                         let _ = events.told.send(Told::Missed);
                     }
                 }
+                events.has_looked.send_replace(true);
                 sleep(LOOK_EVERY).await;
                 let mut is_looking = lock(&events.is_looking);
                 if events.told.receiver_count() == 0 || *events.closed.borrow() {
@@ -127,6 +132,7 @@ impl Events {
 /// Somebody who listens.
 struct Listener {
     told: broadcast::Receiver<Told>,
+    has_looked: watch::Receiver<bool>,
     closed: watch::Receiver<bool>,
     viewer: Viewer,
     session: Option<String>,
@@ -148,6 +154,10 @@ impl Listener {
     /// The next piece of the stream; `None` at its end.
     async fn next(&mut self) -> Option<String> {
         if !std::mem::replace(&mut self.has_begun, true) {
+            tokio::select! {
+                _ = self.has_looked.wait_for(|has_looked| *has_looked) => {}
+                _ = self.closed.wait_for(|is_closed| *is_closed) => return None,
+            }
             return Some(event(&json!({"kind": "hello"})));
         }
         loop {
@@ -191,8 +201,12 @@ impl Console {
         let Ok(permit) = Arc::clone(&events.listeners).try_acquire_owned() else {
             return Err(Refusal::busy("too many listen already"));
         };
+        // Before anybody looks for it, or the task may find nobody who listens, and end.
+        let told = events.told.subscribe();
+        events.look();
         let listener = Listener {
-            told: events.told.subscribe(),
+            told,
+            has_looked: events.has_looked.subscribe(),
             closed: events.closed.subscribe(),
             viewer,
             session,
@@ -200,7 +214,6 @@ impl Console {
             has_begun: false,
             _permit: permit,
         };
-        events.look();
         let pieces = stream::unfold(listener, |mut listener| async move {
             let piece = listener.next().await?;
             Some((Chunk::Ok(Bytes::from(piece)), listener))
@@ -212,6 +225,3 @@ impl Console {
         Ok(guarded(response))
     }
 }
-
-/// Pins are told by whoever makes them: a list of sessions does not show them.
-const _: ChangeKind = ChangeKind::Pins;

@@ -6,7 +6,7 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 use longhand::ArchiveError;
-use longhand::app::{AppError, ErrorReport};
+use longhand::app::AppError;
 use serde::Serialize;
 use serde_json::json;
 
@@ -69,7 +69,7 @@ impl Refusal {
         let status = status_of(error);
         let mut report = error.report();
         if status.is_server_error() && viewer != Viewer::Everything {
-            report.message = "the archive could not answer".to_owned();
+            "the archive could not answer".clone_into(&mut report.message);
             report.hint = None;
         }
         Self { status, report: serde_json::to_value(report).unwrap_or_default(), allow: None }
@@ -132,6 +132,3 @@ pub(super) fn guarded(mut response: Response<ResponseBody>) -> Response<Response
     }
     response
 }
-
-/// The report of an error is what the application layer has.
-const _: fn(&AppError) -> ErrorReport = AppError::report;

@@ -127,6 +127,7 @@ impl RequestDetails {
         let mut window = WindowSource::new(place, purpose, meter, hidden);
         window.clear.clone_from(&self.changes.options.clear);
         window.has_handles = !store.forgets;
+        window.is_checked = store.checks_sessions();
         RequestSource {
             window: Arc::new(window),
             admitted: Arc::new(admitted),

@@ -6,7 +6,8 @@ use std::time::Duration;
 use longhand::Tokens;
 use longhand::driver::TooLong;
 use longhand::driver::{
-    Computing, Digests, MadeWindow, PlannedEdits, Planner, WindowError, WindowLimits, WindowMaker,
+    Computing, Digests, HandedOver, MadeWindow, PlannedEdits, Planner, WindowError, WindowLimits,
+    WindowMaker,
 };
 use longhand_dialect::Overflow;
 use tokio::time::timeout;
@@ -18,6 +19,7 @@ use crate::metrics::{Metrics, Rung};
 use crate::recall;
 use crate::redaction::Redaction;
 use crate::request::commit::BatchWaiter;
+use crate::request::compaction::summary_max;
 use crate::request::source::RequestSource;
 use crate::request::window::RequestWindow;
 
@@ -54,8 +56,9 @@ impl Windows {
             low_water_percent: settings.low_water_percent,
         };
         let digests = Digests::new(&limited(&settings.summarisers), settings.miner.clone());
+        let embeddings = settings.embeddings.clone();
         Self {
-            maker: WindowMaker { planner: Arc::new(planner), digests },
+            maker: WindowMaker { planner: Arc::new(planner), digests, embeddings },
             waiter: BatchWaiter::new(settings, metrics),
             knowledge: Arc::clone(knowledge),
             metrics: Arc::clone(metrics),
@@ -98,6 +101,7 @@ impl Windows {
             tokens: limit,
             prices: self.knowledge.cache_prices(model),
             cache_reach_percent: self.knowledge.cache_reach.percent(owner, model),
+            cache_life_ms: self.knowledge.cache_life_ms(source),
             recall,
         };
         let store = &*admitted.store;
@@ -152,6 +156,17 @@ impl Windows {
         let window = self.window_with(source, limit, false, Tokens::ZERO).await.ok()?;
         let is_smaller = window.body.is_some() && window.after.is_some_and(|after| after < tokens);
         is_smaller.then_some(window)
+    }
+
+    /// A fold of all that a request says, for a client that goes on with it alone.
+    pub(crate) async fn handed_over(
+        &self,
+        source: &RequestSource,
+    ) -> Result<Option<HandedOver>, WindowError> {
+        let RequestSource { window, admitted, workers, .. } = source;
+        let _turn = timeout(TURN_TIME_MAX, admitted.session().turn()).await;
+        let limit = summary_max(total(source).await);
+        self.maker.handed_over(&*admitted.store, workers, window, limit).await
     }
 
     /// Has a text follow the request that was brought back, in this window and in those that come.

@@ -301,6 +301,28 @@ mod tests {
     }
 
     #[test]
+    fn what_an_upstream_does_itself_goes_through_byte_for_byte() {
+        let parser = Parser::new(RecallTool::Never, Redaction::default());
+        let of_openai = r#"{ "model":"m","truncation" : "auto","context_management":[{"type":"compaction","compact_threshold":9000}],"input":[{"type":"compaction","encrypted_content":"gAAA"},{"role":"user","content":"Go on."}]}"#;
+        let of_anthropic = r#"{"model":"m","max_tokens":9, "context_management":{"edits":[{"type":"clear_tool_uses_20250919"},{"type":"compact_20260112"}]},"messages":[{"role":"user","content":"Go on."}]}"#;
+        for (dialect, text) in [(Dialect::Responses, of_openai), (Dialect::Anthropic, of_anthropic)] {
+            let asked = |upstream_knows_options| {
+                let context = RequestContext { upstream_knows_options, ..context(dialect) };
+                parser.parse(&context, &Arc::new(text.to_owned()), None).unwrap()
+            };
+            let known = asked(true);
+            assert!(known.details.changes.body.is_none());
+            assert!(known.details.changes.options.is_empty(), "the provider has the threshold");
+            assert_eq!(known.unplaced.twin.sent().bytes(), text);
+            // Where the upstream knows nothing of it, it does not see it, and the threshold is ours.
+            let unknown = asked(false).details.changes;
+            assert!(unknown.options.compact_at.is_some());
+            let body = String::from_utf8(unknown.body.unwrap().to_vec()).unwrap();
+            assert!(!body.contains("context_management") && !body.contains("truncation"), "{body}");
+        }
+    }
+
+    #[test]
     fn a_request_that_goes_on_from_an_unknown_answer_is_a_session_of_its_own() {
         let parser = Parser::new(RecallTool::Never, Redaction::default());
         let text = r#"{"model":"m","previous_response_id":"resp_1","input":"Go on."}"#;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use hyper::StatusCode;
 use longhand::Tokens;
-use longhand::driver::Computing;
+use longhand::driver::{Computing, Sink};
 use longhand_archive::attempts;
 use tokio::time::timeout;
 
@@ -223,7 +223,16 @@ impl Shared {
         };
         let store = self.stores.of(context.forgets);
         let parsed = parsed.with_history(context, store, &workers).await?;
-        self.knowledge.load(store, parsed.details.caller.owner(), parsed.model()).await;
+        let (owner, model) = (parsed.details.caller.owner(), parsed.model());
+        self.knowledge.load(store, owner, model).await;
+        if store.checks_sessions() && self.knowledge.calibration.is_due(owner, model) {
+            // What other nodes have learned is for the next requests; none waits for it.
+            let (shared, model) = (Arc::clone(self), model.to_owned());
+            tokio::spawn(async move {
+                let archive = shared.stores.archived.archive();
+                shared.knowledge.calibration.load(archive, owner, &model).await;
+            });
+        }
         let limit = self.limit(context, &parsed);
         let fits = self.fits_untouched(&parsed, limit);
         let _planning = parsed.reserve(&self.load)?;
@@ -251,7 +260,7 @@ impl Shared {
     }
 
     /// Admits a request, and remembers what was read of it for the next one.
-    async fn admit(
+    pub(super) async fn admit(
         &self,
         context: &RequestContext,
         parsed: ParsedRequest,

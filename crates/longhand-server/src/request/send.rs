@@ -89,7 +89,7 @@ impl Passage<'_> {
         let body = window.body.clone().unwrap_or_else(|| body.clone());
         let sent = Instant::now();
         let response = self.forward(onward, http::full(body)).await;
-        let response = response.map_err(|error| Exit::Unanswered(Box::new(error)))?;
+        let response = response.map_err(|error| Exit::Answered(Box::new(error)))?;
         self.log_line.answered(sent.elapsed().as_secs_f64());
         let (head, mut rest) = AnswerHead::split(response);
         let (begun, overflow) = peek(&head, source, &mut rest).await;

@@ -46,7 +46,7 @@ impl<'t> CommandRun<'t> {
             line: command_line(command),
             check: check_of(command),
             written: shell::written(command),
-            only_looks: shell::only_looks(command),
+            only_looks: shell::only_looks(command) || is_diff(output),
             ended_badly: is_error || exit_code(output).is_some_and(|code| code != 0),
             failure: failure_line(output),
         }
@@ -65,9 +65,25 @@ impl<'t> CommandRun<'t> {
     }
 }
 
+/// Whether an output shows changes of files: an error in their lines is text, and nothing that failed.
+fn is_diff(output: &str) -> bool {
+    const LOOKED_AT: usize = 5;
+    let mut first = output.lines().take(LOOKED_AT);
+    first.any(|line| line.starts_with("diff --git ") || line.starts_with("@@ -"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_in_a_diff_is_no_failure() {
+        let action = Action::Run("gh pr diff 7".to_owned());
+        let error = "+    t.Errorf(\"error: the wheel failed\")\n";
+        let diff = format!("diff --git a/w.go b/w.go\n@@ -1,2 +1,3 @@\n{error}");
+        assert!(Answer::of(&action, &diff, false).run.unwrap().only_looks);
+        assert!(!Answer::of(&action, error, false).run.unwrap().only_looks);
+    }
 
     #[test]
     fn the_end_of_a_long_output_says_how_a_command_ended() {

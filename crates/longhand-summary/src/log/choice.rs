@@ -234,7 +234,9 @@ impl Choice<'_> {
             let mut text = format!("- {label}");
             let mut heading = "";
             for line in lines.iter().map(|at| &self.excerpts.lines[*at]) {
-                let is_told = line.heading.is_empty() || text.contains(&line.heading);
+                // A heading is clipped; the line it comes from may stand there in full.
+                let start = line.heading.trim_end_matches('…').trim_end();
+                let is_told = start.is_empty() || text.contains(start);
                 if line.heading != heading && !is_told {
                     text.push_str(&format!("\n  # {}", line.heading));
                 }

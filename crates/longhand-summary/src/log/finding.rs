@@ -61,8 +61,9 @@ pub(super) fn worth(sentence: &str) -> u32 {
     let aside = low.split_once(['—', '–']).map(|(first, rest)| (first.trim(), rest.trim()));
     let rest = aside.filter(|(first, _)| is_praise(first)).map_or(&*low, |(_, rest)| rest);
     if announces(&low) || announces(rest) {
-        // "I need to require it in both, since it is a macro" says why.
-        return if reasons && !low.ends_with(':') { 2 } else { 0 };
+        // "I need to require it in both, since it is a macro" says why; "Let me look for the root cause" does not.
+        let only_asks = begins_with_one_of(rest, &["let me", "now let me"]);
+        return if reasons && !only_asks && !low.ends_with(':') { 2 } else { 0 };
     }
     1 + 2 * u32::from(reasons) + u32::from(stated & RESULT != 0)
 }
@@ -213,6 +214,8 @@ mod tests {
             "Good, it works now.",
             "I have a clear picture of the code.",
             "Great! Now let me run the tests:",
+            "Let me start with the investigation of the root cause.",
+            "Let me run the tests to verify the fix works.",
             "This is larger, so I'll do it in two steps:",
             "First the write at line 253:",
             "Expected — I'll use that alias in the next edits of the file.",

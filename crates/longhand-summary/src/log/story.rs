@@ -174,11 +174,17 @@ fn gist(text: &str) -> Gist {
         }
     }
     chosen.sort_unstable();
+    for (place, at) in chosen.iter().enumerate() {
+        if chosen.get(place + 1) != Some(&(at + 1)) {
+            close(&mut told[*at].text);
+        }
+    }
+    chosen.retain(|at| !told[*at].text.is_empty());
     let mut gist = String::new();
     for at in chosen {
         if !gist.is_empty() {
             // Items of a list have no full stop.
-            let ends = gist.ends_with(['.', '!', '?', ':', ';', ',']);
+            let ends = gist.ends_with(['.', '!', '?', ':', ';', ',', '…']);
             gist.push_str(if ends { " " } else { "; " });
         }
         gist.push_str(&told[at].text);
@@ -191,6 +197,19 @@ fn gist(text: &str) -> Gist {
     };
     let worth = sentences(&text).map(|sentence| worth_of(sentence.text)).max().unwrap_or(0);
     Gist { text, worth }
+}
+
+/// Ends a sentence whose colon announces what is left out. A short one says nothing without it.
+fn close(sentence: &mut String) {
+    const WORDS_MIN: usize = 6;
+    if sentence.ends_with(':') {
+        sentence.pop();
+        if sentence.split_whitespace().count() < WORDS_MIN {
+            sentence.clear();
+        } else {
+            sentence.push('…');
+        }
+    }
 }
 
 /// The first sentences of a line, in at most `chars_max` characters; a longer first sentence is cut.
@@ -286,6 +305,18 @@ mod tests {
     #[test]
     fn items_of_a_list_are_told_apart() {
         check_gist("Both:\n- link is blue\n- text is grey\n", "Both: link is blue; text is grey");
+    }
+
+    #[test]
+    fn a_colon_announces_nothing_that_is_left_out() {
+        check_gist(
+            "The wheel was too small.\n\nThe fix needs to:\n\n```\nturn();\n```",
+            "The wheel was too small.",
+        );
+        check_gist(
+            "The struct of the wheel does not have the fields:\n\n```\nslots\n```",
+            "The struct of the wheel does not have the fields…",
+        );
     }
 
     #[test]

@@ -88,6 +88,33 @@ fn what_is_gone_or_passed_in_another_spelling_has_not_failed() {
 }
 
 #[test]
+fn a_wider_filter_of_tests_repairs_a_narrow_one() {
+    let run = |n: usize, filter: &str, answer: &str| {
+        tool(n, "Bash", &format!(r#"{{"command":"go test -run {filter}"}}"#), answer)
+    };
+    let mut messages = vec![user("Test it.")];
+    messages.extend(run(1, "TestWheel_Turns", "--- FAIL: TestWheel_Turns\nFAIL\nexit status 1"));
+    messages.extend(run(2, "TestLease_Ends", "--- FAIL: TestLease_Ends\nFAIL\nexit status 1"));
+    messages.extend(run(3, "TestWheel", "ok example.com/wheel 3.364s"));
+    let told = page(&log_of(&messages), &[], 400).text;
+    let failed = told.split("repaired since:").nth(1).unwrap_or_default();
+    assert!(failed.contains("TestLease_Ends") && !failed.contains("TestWheel_Turns"), "{told}");
+}
+
+#[test]
+fn what_a_client_cleared_is_not_told() {
+    let mut messages = vec![user("Look at it.")];
+    messages.extend(tool(
+        1,
+        "Bash",
+        r#"{"command":"git show 8312232"}"#,
+        "[Old tool result content cleared]",
+    ));
+    let told = page(&log_of(&messages), &[], 400).text;
+    assert!(!told.contains("cleared"), "{told}");
+}
+
+#[test]
 fn a_background_task_is_told_by_its_command_and_its_end() {
     let mut messages = vec![user("Build it.")];
     messages.extend(tool(

@@ -35,6 +35,7 @@ fn tool(id: usize, name: &str, arguments: &str, answer: &str) -> [Message; 2] {
         raw: answer.into(),
         error: false,
         fixed: false,
+        loads_tools: false,
     });
     [
         Message::new(Role::Assistant, None, vec![call], "".into()),

@@ -468,11 +468,21 @@ fn covers(wide: &str, narrow: &str) -> bool {
         && wide.iter().all(|operand| {
             let is_inside = |other: &&str| {
                 other.strip_prefix(operand).is_some_and(|rest| {
-                    rest.is_empty() || rest.starts_with([':', '/', '#']) || operand.ends_with('/')
+                    rest.is_empty()
+                        || rest.starts_with([':', '/', '#'])
+                        || operand.ends_with('/')
+                        || is_name_of_tests(operand)
                 })
             };
             narrow.iter().any(is_inside)
         })
+}
+
+/// Whether an operand is the beginning of names of tests: a runner takes all that begin so.
+fn is_name_of_tests(operand: &str) -> bool {
+    const LETTERS_MIN: usize = 6;
+    operand.bytes().filter(u8::is_ascii_alphabetic).count() >= LETTERS_MIN
+        && operand.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// The program that a check runs and what it runs it on, however it is started.

@@ -65,6 +65,7 @@ fn messages(text: &str) -> Vec<Message> {
                 raw: text.into(),
                 error: freeform,
                 fixed: false,
+                loads_tools: false,
             };
             messages.push(Message::new(Role::Assistant, None, vec![Part::Call(call)], "".into()));
             messages.push(Message::new(Role::Tool, None, vec![Part::Result(result)], "".into()));

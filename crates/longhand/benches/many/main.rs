@@ -12,10 +12,11 @@ mod author;
 
 use std::env;
 use std::fs;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use longhand::driver::{new_entry, opening_of};
-use longhand::{Archive as _, Owner, SessionId, SqliteArchive};
+use longhand::driver::{keep_logs, new_entry, opening_of};
+use longhand::{Archive, Owner, SessionId, SqliteArchive};
 use longhand_archive::{After, NewEntry, NewSession, RequestRecord, Storage as _, Write, wait};
 
 use crate::author::{Author, SaidMessage, Vocabulary};
@@ -81,7 +82,8 @@ fn add(archive: &SqliteArchive, vocabulary: &Vocabulary, number: u64) -> u64 {
 }
 
 fn add_long(path: &str, vocabulary: &Vocabulary, rounds: u64) {
-    let archive = SqliteArchive::open(path).unwrap();
+    let file = Arc::new(SqliteArchive::open(path).unwrap());
+    let archive: Arc<dyn Archive> = Arc::clone(&file) as _;
     let id = SessionId::named(Owner::LOCAL, "long");
     let (dialect, name) = ("chat".to_owned(), "long".to_owned());
     archive.begin(id, &NewSession { dialect, name, ..NewSession::default() }).unwrap();
@@ -91,9 +93,11 @@ fn add_long(path: &str, vocabulary: &Vocabulary, rounds: u64) {
         let said = (first..rounds.min(first + ROUNDS_AT_A_TIME)).flat_map(|_| author.short_round());
         let entries: Vec<NewEntry> = said.map(|said| entry(said, begun_ms)).collect();
         archive.append(id, After::Newest, &entries).unwrap();
+        // As whoever records rounds does.
+        keep_logs(&archive, id).unwrap();
     }
     // Otherwise the window would be measured with the work that is left of the search index, which was never idle.
-    archive.index().unwrap();
+    file.index().unwrap();
 }
 
 fn entry(said: SaidMessage, at_ms: i64) -> NewEntry {

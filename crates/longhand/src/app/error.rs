@@ -5,9 +5,9 @@ use longhand_dialect::DialectError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::resume::quoted;
 use super::{FoundBy, LAST, SessionSummary, short_id};
 use crate::SessionError;
+use crate::agent_files::shell_word;
 use crate::transfer::TransferError;
 
 const HINT_LIST: &str = "`longhand ls` lists the sessions";
@@ -197,7 +197,7 @@ impl AppError {
             Self::NoSuchEntry { session, .. } => {
                 return Some(format!(
                     "`longhand search WORDS --session {}` shows entries by number",
-                    quoted(session)
+                    shell_word(session)
                 ));
             }
             Self::OtherBatch { .. } => "see what was done since, and name the newest batch",

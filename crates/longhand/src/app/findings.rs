@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use longhand_archive::{Page, SessionInfo};
 use longhand_core::anchor::identifiers;
-use longhand_core::{Part, Role, cut, grouped};
+use longhand_core::{Message, Part, Role, cut, grouped};
 use serde::{Deserialize, Serialize};
 
 use super::prompt_parts::{PromptKind, server_of};
@@ -325,7 +325,7 @@ fn unused_tools(seen: &SeenWindow, lines: &[RequestLine]) -> Vec<Finding> {
 }
 
 fn called_tools(seen: &SeenWindow) -> HashSet<String> {
-    let calls = seen.messages.iter().flat_map(|message| message.calls());
+    let calls = seen.messages.iter().flat_map(Message::calls);
     calls.map(|call| call.name.decode().into_owned()).collect()
 }
 

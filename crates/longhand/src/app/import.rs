@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use longhand_archive::{After, NewEntry, NewSession, Origin, Owner, SessionId, SessionInfo};
 use longhand_core::{Meaning, Seq, cut};
-use longhand_dialect::{Conversation, read, unpack};
+use longhand_dialect::{Conversation, Transcript, read_growing, unpack};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{App, AppError, check_new_name};
 use crate::agent_files::{Agent, AgentFile};
 use crate::driver::{
-    Rejoined, Rejoining, entry_with, group_of, new_entry, opening_of, origin_of, rejoin,
+    Rejoined, Rejoining, entry_with, group_of, keep_logs, new_entry, opening_of, origin_of, rejoin,
 };
 use crate::transfer::{self, Exported, ExportedMessage, ExportedSession, Imported, TransferError};
 use crate::{Redactor, Round};
@@ -98,6 +98,9 @@ pub struct ImportReport {
     pub sessions: Vec<ImportedSession>,
     /// How many leading system messages were not imported: every request brings its own.
     pub system_messages_left: u64,
+    /// The lines of a session file that could not be read, from 1, and are not in the archive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<u32>,
 }
 
 /// A session that was imported.
@@ -170,7 +173,7 @@ impl ImportRequest {
             let name = state["id"].as_str().map(str::to_owned);
             return Ok(ImportContent::State { name, entries: of_state(&state, self.now_ms)? });
         }
-        let conversation = Box::new(read(text.as_bytes().to_vec(), None)?);
+        let conversation = Box::new(read_growing(Arc::new(text.clone()), None)?);
         Ok(ImportContent::Conversation { text, conversation })
     }
 
@@ -218,6 +221,7 @@ impl App {
         request: &ImportRequest,
     ) -> Result<ImportReport, AppError> {
         let mut system_messages_left = 0;
+        let mut unread = Vec::new();
         let sessions = match file.content {
             ImportContent::Sessions(sessions) => self.restore(file.source, sessions, request)?,
             ImportContent::Messages { name, form } => {
@@ -229,6 +233,7 @@ impl App {
                 vec![appending.finish()?]
             }
             ImportContent::Conversation { text, conversation } => {
+                unread = conversation.unread().to_vec();
                 let origin = Origin {
                     offset: text.len() as u64,
                     ..origin_of(
@@ -237,12 +242,17 @@ impl App {
                         &request.file,
                     )
                 };
-                let is_agent_file = conversation.dialect.is_session_file()
+                let is_kept_by_agent =
+                    conversation.dialect.is_session_file() || Transcript::of(&text).is_some();
+                let is_agent_file = is_kept_by_agent
                     && request.name.is_none()
                     && !request.append
                     && Path::new(&request.file).is_file();
                 match self.rejoined(text, *conversation, request)? {
-                    Rejoining::Known(rejoined) => vec![ImportedSession::again(*rejoined)],
+                    Rejoining::Known(rejoined) => {
+                        keep_logs(&self.archive, rejoined.session.id)?;
+                        vec![ImportedSession::again(*rejoined)]
+                    }
                     Rejoining::Unknown(..) if is_agent_file => {
                         vec![self.import_one_file(request)?]
                     }
@@ -259,7 +269,7 @@ impl App {
                 }
             }
         };
-        Ok(ImportReport { sessions, system_messages_left })
+        Ok(ImportReport { sessions, system_messages_left, unread })
     }
 
     /// Imports a session file so that it is known when it is imported again with others.
@@ -325,6 +335,7 @@ impl App {
         let exported = Exported::open(source.open()?, request.bytes_max)?;
         let counts = transfer::messages(&*self.archive, target.session, after, exported, entry);
         let (added, rounds) = counts?;
+        keep_logs(&self.archive, target.session)?;
         Ok(target.imported(rounds, added))
     }
 
@@ -503,6 +514,7 @@ impl<'a> Appending<'a> {
     fn finish(mut self) -> Result<ImportedSession, AppError> {
         self.append()?;
         let target = self.target.as_ref().ok_or(AppError::NothingToImport)?;
+        keep_logs(&self.app.archive, target.session)?;
         Ok(target.imported(self.rounds, self.entries))
     }
 }

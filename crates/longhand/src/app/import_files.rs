@@ -5,20 +5,20 @@
 //! way is completed by the next one, and nothing is there twice.
 
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use longhand_archive::{
-    After, NewEntry, NewSession, Origin, Owner, Page, SessionFilter, SessionId, Write, wait,
+    After, NewEntry, NewSession, Origin, Owner, Page, SessionFilter, SessionId, SessionInfo, Write,
+    wait,
 };
 use longhand_core::{Seq, cut};
-use longhand_dialect::{Conversation, read_growing, unpack};
+use longhand_dialect::{Conversation, Transcript, read_growing};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{App, AppError, ImportRequest};
-use crate::agent_files::{Agent, AgentFile};
-use crate::driver::{Rejoining, entry_of, group_of, new_entry, opening_of, origin_of};
+use crate::agent_files::{Agent, AgentContent, AgentFile};
+use crate::driver::{Rejoining, entry_of, group_of, keep_logs, new_entry, opening_of, origin_of};
 use crate::time;
 
 /// How much of a file tells where it comes from.
@@ -44,6 +44,10 @@ pub struct FileImport {
     pub outcome: FileOutcome,
     /// How many entries are new.
     pub added: u64,
+    /// The lines that could not be read, from 1, and are not in the archive. A last line that is still being written is none
+    /// of them: it comes with the next import.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<u32>,
 }
 
 /// What an import does with a session file.
@@ -62,14 +66,23 @@ pub enum FileOutcome {
 impl App {
     /// Says what an import would do with a session file, without reading it.
     pub fn weigh_agent_file(&self, file: &AgentFile) -> Result<FileImport, AppError> {
-        let (id, bytes) = (self.id_of(file), bytes_of(&file.path)?);
+        let (id, bytes) = (self.id_of(file), bytes_of(file)?);
         let outcome = match self.session_of(id)? {
+            None if self.added_to_recorded(file)? == Some(bytes) => FileOutcome::Same,
             None => FileOutcome::New,
             Some(info) if info.origin.offset == bytes => FileOutcome::Same,
             Some(_) => FileOutcome::Grown,
         };
-        let (file, session) = (file.path.display().to_string(), id.to_string());
-        Ok(FileImport { file, bytes, session, outcome, added: 0 })
+        let (file, session) = (file.place(), id.to_string());
+        Ok(FileImport { file, bytes, session, outcome, added: 0, unread: Vec::new() })
+    }
+
+    /// Whether the archive lacks a session file, or the end of it.
+    pub(super) fn is_missing(&self, file: &AgentFile) -> Result<bool, AppError> {
+        Ok(match self.session_of(self.id_of(file))? {
+            Some(info) => info.origin.offset != file.bytes,
+            None => self.added_to_recorded(file)? != Some(file.bytes),
+        })
     }
 
     /// Imports a session file of an agent, or what is new in it.
@@ -82,27 +95,36 @@ impl App {
         if import.outcome == FileOutcome::Same {
             return Ok(import);
         }
-        let bytes = fs::read(&file.path)?;
-        let bytes_read = bytes.len() as u64;
-        if bytes_read > request.bytes_max {
-            return Err(AppError::TooLarge { max: request.bytes_max });
-        }
-        let text = String::from_utf8(unpack(bytes, request.bytes_max)?);
-        let mut text = text.map_err(|_| AppError::NotText)?;
-        if let Some(redactor) = &request.redactor {
-            text = redactor.redact(&text).into_owned();
-        }
-        let conversation = read_growing(Arc::new(text), None)?;
-        if !conversation.dialect.is_session_file() {
+        // What is appended while it is read comes with the next import.
+        let bytes_read = bytes_of(file)?;
+        let content = file.content(request.bytes_max)?;
+        let (conversation, told) = match content {
+            AgentContent::Lines { text, .. } => {
+                let is_cut = !text.ends_with('\n');
+                let lines = text.lines().count();
+                let conversation = read_lines(text, request)?;
+                import.unread = conversation.unread().to_vec();
+                import.unread.retain(|line| !is_cut || *line as usize != lines);
+                (conversation, None)
+            }
+            AgentContent::Told(told) => {
+                import.unread.clone_from(&told.unread);
+                (read_lines(told.as_list(), request)?, Some(told))
+            }
+        };
+        if told.is_none() && !conversation.dialect.is_session_file() {
             let what = format!("{} is no session file", conversation.dialect);
             return Err(longhand_dialect::DialectError::NotAConversation(what).into());
         }
         if import.outcome == FileOutcome::New
             && !file.is_of_sub_agent
-            && self.is_recorded(file)?
+            && let Some(recorded) = self.recorded(file)?
             && let Rejoining::Known(rejoined) = self.rejoined(
                 conversation.bytes().to_owned(),
-                read_growing(Arc::new(conversation.bytes().to_owned()), None)?,
+                read_growing(
+                    Arc::new(conversation.bytes().to_owned()),
+                    Some(conversation.dialect),
+                )?,
                 request,
             )?
         {
@@ -110,15 +132,20 @@ impl App {
                 (rejoined.session.id.to_string(), rejoined.added as u64);
             import.outcome =
                 if rejoined.added > 0 { FileOutcome::Grown } else { FileOutcome::Same };
+            self.archive.put_derived(recorded.id, &key_of(file), &bytes_read.to_string())?;
             return Ok(import);
         }
-        let entries = entries_of(&conversation, request.now_ms);
+        let entries = match &told {
+            None => entries_of(&conversation, request.now_ms),
+            Some(told) => entries_told(&conversation, told, request),
+        };
         if entries.is_empty() {
             return Err(AppError::NothingToImport);
         }
         let id = self.id_of(file);
         let owner = self.owner.unwrap_or(Owner::LOCAL);
-        self.archive.begin(id, &new_session(owner, file, &conversation, &entries))?;
+        let new = new_session(owner, file, &conversation, told.as_ref(), &entries);
+        self.archive.begin(id, &new)?;
         let mut after: Option<Seq> = None;
         let mut rest = entries.as_slice();
         while !rest.is_empty() {
@@ -133,21 +160,41 @@ impl App {
         wait(self.archive.write(vec![write]))?
             .into_iter()
             .try_for_each(|written| written.map(drop))?;
+        keep_logs(&self.archive, id)?;
         import.bytes = bytes_read;
         Ok(import)
     }
 
-    /// Whether a proxy has recorded the conversation of a file.
-    fn is_recorded(&self, file: &AgentFile) -> Result<bool, AppError> {
-        let Some(group) = file.id.as_deref().and_then(group_of) else { return Ok(false) };
+    /// A session in which a proxy has recorded the conversation of a file.
+    fn recorded(&self, file: &AgentFile) -> Result<Option<SessionInfo>, AppError> {
+        let Some(group) = file.id.as_deref().and_then(group_of) else { return Ok(None) };
         let found = wait(self.archive.list_sessions(SessionFilter::Group(group), Page::ALL))?;
-        Ok(found.items.iter().any(|info| info.origin.file.is_empty()))
+        Ok(found.items.into_iter().find(|info| info.origin.file.is_empty()))
+    }
+
+    /// How much of a file was added to a session that a proxy has recorded.
+    fn added_to_recorded(&self, file: &AgentFile) -> Result<Option<u64>, AppError> {
+        let Some(recorded) = self.recorded(file)? else { return Ok(None) };
+        let known = self.archive.derived(recorded.id, &key_of(file))?;
+        Ok(known.and_then(|bytes| bytes.parse().ok()))
     }
 
     /// The session of a file. Names of files are unique but for those of sub-agents, which count with their folder.
     fn id_of(&self, file: &AgentFile) -> SessionId {
         let owner = self.owner.unwrap_or(Owner::LOCAL);
-        let pieces = if file.is_of_sub_agent { 3 } else { 1 };
+        if let Some(session) = &file.session {
+            let agent = file.agent.as_str();
+            return SessionId::named(owner, &format!("session {session} of {agent}"));
+        }
+        // Copilot's have one name, in folders of their own.
+        let is_log = file.agent == Agent::Copilot;
+        let pieces = if file.is_of_sub_agent {
+            3
+        } else if is_log {
+            2
+        } else {
+            1
+        };
         let path: Vec<_> = file.path.components().rev().take(pieces).collect();
         let name: Vec<String> = path
             .iter()
@@ -157,8 +204,23 @@ impl App {
     }
 }
 
-fn bytes_of(path: &Path) -> Result<u64, AppError> {
-    Ok(fs::metadata(path)?.len())
+/// The size of a file, or what stands for it.
+fn bytes_of(file: &AgentFile) -> Result<u64, AppError> {
+    Ok(if file.session.is_some() { file.bytes } else { fs::metadata(&file.path)?.len() })
+}
+
+/// Where a session keeps how much of a file was added to it.
+fn key_of(file: &AgentFile) -> String {
+    format!("session file {}", file.name())
+}
+
+/// Reads what a file says, without its secrets if that is asked for.
+fn read_lines(text: String, request: &ImportRequest) -> Result<Conversation, AppError> {
+    let text = match &request.redactor {
+        Some(redactor) => redactor.redact(&text).into_owned(),
+        None => text,
+    };
+    Ok(read_growing(Arc::new(text), None)?)
 }
 
 /// The messages of a file, with the summaries of its agent in their places.
@@ -177,13 +239,46 @@ fn entries_of(conversation: &Conversation, now_ms: i64) -> Vec<NewEntry> {
             entries.push(entry_of(conversation.dialect, message, now_ms));
         }
     }
-    // Lists show when something was said, and not when it was imported.
+    dated(&mut entries);
+    entries
+}
+
+/// The messages that were told of a session, with the summaries of its agent in their places.
+fn entries_told(
+    conversation: &Conversation,
+    told: &Transcript,
+    request: &ImportRequest,
+) -> Vec<NewEntry> {
+    let ms = |time: &Option<String>| time.as_deref().and_then(time::parse);
+    let mut notes = told.notes.iter().peekable();
+    let mut entries: Vec<NewEntry> = Vec::with_capacity(conversation.messages.len());
+    for at in 0..=conversation.messages.len() {
+        while let Some(note) = notes.next_if(|note| note.before <= at) {
+            let text = match &request.redactor {
+                Some(redactor) => redactor.redact(&note.text).into_owned(),
+                None => note.text.clone(),
+            };
+            let raw = json!({"name": SUMMARY, "summary": text}).to_string();
+            let entry = new_entry("trace", raw, false, request.now_ms);
+            entries.extend(entry.map(|entry| NewEntry { source_ms: ms(&note.time), ..entry }));
+        }
+        if let Some(message) = conversation.messages.get(at) {
+            let entry = entry_of(conversation.dialect, message, request.now_ms);
+            let said = told.messages.get(at).and_then(|message| ms(&message.time));
+            entries.push(NewEntry { source_ms: said, ..entry });
+        }
+    }
+    dated(&mut entries);
+    entries
+}
+
+/// Lists show when something was said, and not when it was imported.
+fn dated(entries: &mut [NewEntry]) {
     let mut last_ms = None;
-    for entry in &mut entries {
+    for entry in entries {
         last_ms = entry.source_ms.or(last_ms);
         entry.at_ms = last_ms.unwrap_or(entry.at_ms);
     }
-    entries
 }
 
 fn time_of(line: &str) -> Option<i64> {
@@ -205,12 +300,17 @@ fn new_session(
     owner: Owner,
     file: &AgentFile,
     conversation: &Conversation,
+    told: Option<&Transcript>,
     entries: &[NewEntry],
 ) -> NewSession {
     let dialect = conversation.dialect;
-    let path = file.path.to_string_lossy();
+    let path = file.place();
     let beginning = cut::head(conversation.bytes(), BEGINNING);
-    let origin = Origin { offset: 0, ..origin_of(dialect, beginning, &path) };
+    let mut origin = Origin { offset: 0, ..origin_of(dialect, beginning, &path) };
+    if let Some(told) = told {
+        origin.agent.clone_from(&told.agent);
+        origin.project = told.folder.clone().unwrap_or_default();
+    }
     let opening = entries.iter().find_map(|entry| opening_of(&entry.form, &entry.raw));
     let stem = file.path.file_name().unwrap_or_default().to_string_lossy();
     let stem = stem.split_once(".jsonl").map_or(&*stem, |(stem, _)| stem);
@@ -219,6 +319,8 @@ fn new_session(
     let mut named = lines.filter_map(|line| Some(line["sessionId"].as_str()?.to_owned()));
     let conversation_id = match file.agent {
         Agent::Claude => named.next().or_else(|| file.id.clone()),
+        Agent::Codex => parent_thread(beginning).or_else(|| file.id.clone()),
+        Agent::Opencode => file.main_session().or_else(|| file.id.clone()),
         _ => file.id.clone(),
     };
     NewSession {
@@ -231,4 +333,12 @@ fn new_session(
         origin,
         opening: opening.unwrap_or_default(),
     }
+}
+
+/// The session of Codex that started the one whose lines these are as a sub-agent.
+fn parent_thread(beginning: &str) -> Option<String> {
+    let line: Value = serde_json::from_str(beginning.lines().next()?).ok()?;
+    let meta = &line["payload"];
+    let spawned = &meta["source"]["subagent"]["thread_spawn"]["parent_thread_id"];
+    [spawned, &meta["parent_thread_id"]].into_iter().find_map(|id| Some(id.as_str()?.to_owned()))
 }

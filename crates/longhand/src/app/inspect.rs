@@ -5,7 +5,7 @@ use longhand_core::{Scale, Tokens};
 use longhand_dialect::Dialect;
 use serde::{Deserialize, Serialize};
 
-use super::resume::resume_command;
+use super::resume_command::resume_command;
 use super::{Access, App, AppError, RegretSums, ResumeCommand, SessionSummary, Timestamp, regret};
 use crate::{Session, SessionSettings, SharedMeter, meter_for, preamble, unread};
 

@@ -1,10 +1,12 @@
 //! Conversations as people see them: a session with the sessions that it continues, and its side calls.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use longhand_archive::{Cursor, Page, SessionFilter, SessionInfo};
 
 use super::{App, AppError};
+use crate::agent_files::{Agent, AgentFile};
 
 /// How many sessions are read at a time where only some are wanted.
 const FILTERED_AT_A_TIME: usize = 500;
@@ -102,6 +104,15 @@ impl App {
         Ok(found)
     }
 
+    /// The conversation that a session belongs to; `None` if it has no entries.
+    pub(super) fn conversation_of(
+        &self,
+        info: &SessionInfo,
+    ) -> Result<Option<SessionChain>, AppError> {
+        let kin = self.kin(info)?;
+        Ok(kin.iter().any(is_listed).then(|| conversation(kin)))
+    }
+
     /// The conversation that a session belongs to, with all that is related to it.
     pub(super) fn chain_with_kin(&self, info: &SessionInfo) -> Result<SessionChain, AppError> {
         Ok(conversation(self.kin(info)?))
@@ -158,9 +169,18 @@ pub(super) fn is_listed(info: &SessionInfo) -> bool {
     info.entries > 0 || info.is_damaged
 }
 
+/// Whether a session was imported from a file of a sub-agent.
+fn is_of_sub_agent(info: &SessionInfo) -> bool {
+    let file = Path::new(&info.origin.file);
+    !info.origin.file.is_empty() && AgentFile::of(Agent::Claude, file).is_of_sub_agent
+}
+
 /// Finds the main session of related ones, with the sessions before and after it.
 fn conversation(mut kin: Vec<SessionInfo>) -> SessionChain {
-    let longest = kin.iter().enumerate().max_by_key(|(_, info)| (info.entries, info.last_ms));
+    // A sub-agent may have more to say than the session that it works for.
+    let is_main = |info: &SessionInfo| !is_of_sub_agent(info);
+    let longest =
+        kin.iter().enumerate().max_by_key(|(_, info)| (is_main(info), info.entries, info.last_ms));
     let at = longest.map_or(0, |(at, _)| at);
     let mut sessions = vec![kin.swap_remove(at)];
     while let Some(before) = sessions[0].continues

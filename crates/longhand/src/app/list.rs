@@ -6,7 +6,7 @@ use longhand_archive::{Page, SessionInfo};
 use serde::{Deserialize, Serialize};
 
 use super::kin::{SessionChain, is_listed};
-use super::resume::resume_command;
+use super::resume_command::resume_command;
 use super::{Access, App, AppError, Fork, ResumeCommand, Timestamp};
 
 /// How many digits of an id are shown and accepted.

@@ -152,11 +152,11 @@ impl App {
     /// Undoes a batch of edits, which must be the newest that is live: whoever names one has seen what is undone.
     pub fn undo_batch(&self, name: &str, batch: u64) -> Result<UndoReport, AppError> {
         let (info, _) = self.look_up(name, Access::Change)?;
-        let newest = self.undoable(&info)?;
-        if newest != Some(batch) {
-            return Err(AppError::OtherBatch { batch, newest });
-        }
-        self.undo(&info.id.to_string())
+        let Some(logged) = self.archive.undo_newest(info.id, batch)? else {
+            return Err(AppError::OtherBatch { batch, newest: self.undoable(&info)? });
+        };
+        let edits = LoggedEdits { undone: true, ..LoggedEdits::of(info.id, &logged, &[]) };
+        Ok(UndoReport { session: info.id.to_string(), undone: Some(edits) })
     }
 
     /// Lists the pinned entries of a session, with their first words.

@@ -260,22 +260,19 @@ fn message(
 ) -> SeenMessage {
     let seq = entry.seq;
     let said = recall::said(entry);
-    let parts = match &said {
-        Some((_, message)) => (0..message.parts.len())
-            .map(|at| {
-                let part = &message.parts[at];
-                let place = Place { entry: seq, part: message.said_before(at) };
-                let name = SeenWindow::tool_in(tools, part);
-                seen_part(part, place, name, live)
-            })
-            .collect(),
-        None => {
-            let (name, text) = match trace(&entry.raw) {
-                Some((name, summary)) => (Some(name), summary),
-                None => (None, entry.raw.clone()),
-            };
-            vec![SeenPart { name, ..SeenPart::of_text(RowKind::Other, &text) }]
-        }
+    let parts = if let Some((_, message)) = &said {
+        let part = |at: usize| {
+            let part = &message.parts[at];
+            let place = Place { entry: seq, part: message.said_before(at) };
+            seen_part(part, place, SeenWindow::tool_in(tools, part), live)
+        };
+        (0..message.parts.len()).map(part).collect()
+    } else {
+        let (name, text) = match trace(&entry.raw) {
+            Some((name, summary)) => (Some(name), summary),
+            None => (None, entry.raw.clone()),
+        };
+        vec![SeenPart { name, ..SeenPart::of_text(RowKind::Other, &text) }]
     };
     SeenMessage {
         entry: seq.0,

@@ -96,7 +96,7 @@ fn payoff_of(
     reports: bool,
 ) -> BatchPayoff {
     let receipt = Receipt::read(&logged.receipt);
-    let saves = match (receipt.tokens_before, receipt.tokens_after) {
+    let tokens = match (receipt.tokens_before, receipt.tokens_after) {
         (Some(before), Some(after)) => before.saturating_sub(after),
         _ => 0,
     };
@@ -118,7 +118,7 @@ fn payoff_of(
         request.batch >= logged.number && !request.is_aside && !request.is_bypassed
     });
     for (number, request) in with_it {
-        let saved = saves.min(request.before.saturating_sub(request.window));
+        let saved = tokens.min(request.before.saturating_sub(request.window));
         if payoff.requests == 0 {
             payoff.request = Some(*number);
             if reports {

@@ -36,13 +36,13 @@ fn parts_of(piece: &str) -> Vec<PromptPart> {
         Ok(Value::Array(items)) if items.iter().any(is_tool) => items.iter().map(tool).collect(),
         Ok(Value::Array(blocks)) => vec![system(texts(&Value::Array(blocks)))],
         Ok(Value::String(text)) => vec![system(text)],
-        Ok(Value::Object(fields)) => match fields.get("content") {
-            Some(content) => vec![system(texts(content))],
-            None => {
-                let name = fields.get("type").and_then(Value::as_str).map(str::to_owned);
-                vec![PromptPart { kind: PromptKind::Setting, name, text: piece.to_owned() }]
-            }
-        },
+        Ok(Value::Object(fields)) if fields.contains_key("content") => {
+            vec![system(texts(&fields["content"]))]
+        }
+        Ok(Value::Object(fields)) => {
+            let name = fields.get("type").and_then(Value::as_str).map(str::to_owned);
+            vec![PromptPart { kind: PromptKind::Setting, name, text: piece.to_owned() }]
+        }
         _ => vec![system(piece.to_owned())],
     }
 }

@@ -420,7 +420,7 @@ impl App {
 }
 
 /// What search sees of an entry.
-fn text_of(entry: &Entry) -> String {
+pub(super) fn text_of(entry: &Entry) -> String {
     readable(&searchable(&entry.form, &entry.raw)).into_owned()
 }
 

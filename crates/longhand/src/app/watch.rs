@@ -92,7 +92,7 @@ impl App {
         let sessions = self.archive.sessions(self.owner, Page::first(SESSIONS))?.items;
         let is_first = !std::mem::replace(&mut watch.has_looked, true);
         let mut changes = Changes::default();
-        let mut changed = 0;
+        let mut sessions_seen = 0;
         let mut known = HashMap::new();
         for info in &sessions {
             let usage = &info.usage.sums;
@@ -103,7 +103,7 @@ impl App {
             if is_first || before == Some(mark) {
                 continue;
             }
-            changed += 1;
+            sessions_seen += 1;
             // An old session that was not among the newest is known by nobody; its requests are old.
             let requests = before.map_or(u64::from(mark.requests > 0), |before| {
                 mark.requests.saturating_sub(before.requests)
@@ -111,7 +111,7 @@ impl App {
             self.add_changes(info, before.unwrap_or_default(), mark, requests, &mut changes)?;
         }
         changes.items.reverse();
-        changes.has_more |= !is_first && changed >= SESSIONS;
+        changes.has_more |= !is_first && sessions_seen >= SESSIONS;
         watch.known = known;
         Ok(changes)
     }

@@ -333,11 +333,10 @@ impl SeenWindow {
                 let batch = self.fold_batch();
                 let block = self.window.block.as_ref();
                 let text = block.map(|block| block.text.as_str()).unwrap_or_default();
-                let spans = self.folded.iter().map(|(span, _)| *span);
                 WindowRow {
                     kind: RowKind::Fold,
-                    entry: spans.clone().next().map(|span| span.first.0),
-                    last: spans.last().map(|span| span.last.0),
+                    entry: self.folded.first().map(|(span, _)| span.first.0),
+                    last: self.folded.last().map(|(span, _)| span.last.0),
                     handle: block.map(|block| block.handle.to_string()),
                     batch: batch.map(|batch| batch.number),
                     ..blank

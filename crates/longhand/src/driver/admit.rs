@@ -104,6 +104,8 @@ impl LiveSession {
             match written {
                 Ok(version) => {
                     self.wrote(edition, Some(version));
+                    let newest_ms = entries.iter().map(|entry| entry.at_ms).max();
+                    newest_ms.inspect(|at_ms| self.lock().used(*at_ms));
                     return Ok(appended);
                 }
                 // Another process was first, or has removed the session: then it begins anew.
@@ -134,6 +136,7 @@ impl LiveSession {
             (memory.preamble != Some(request.preamble)).then(|| preamble(&request.conversation));
         memory.preamble = Some(request.preamble);
         let at_ms = sink.now_ms();
+        memory.used(at_ms);
         sink.give(PendingWrite::answered(request, answer, placed, line, preamble, at_ms))
     }
 
@@ -170,6 +173,7 @@ fn write_down(
     is_recorded: bool,
 ) -> RequestPlace {
     let FreshPlace { placed, twin, known, nodes, is_first, is_aside } = fresh;
+    let idle_ms = memory.idle_ms(sink.now_ms());
     let mut ticket = None;
     if is_recorded {
         ticket = sink.give(PendingWrite::request(&placed, nodes, sink.now_ms()));
@@ -177,5 +181,5 @@ fn write_down(
             sink.give(PendingWrite::batch(&placed.session, memory.edition, batch, false));
         }
     }
-    RequestPlace { placed, twin, known, is_first, is_aside, ticket }
+    RequestPlace { placed, twin, known, is_first, is_aside, idle_ms, ticket }
 }

@@ -13,7 +13,7 @@ use super::live_session::LiveSession;
 use super::sink::Sink;
 use crate::SharedMeter;
 use crate::digest::Summarised;
-use crate::story::Storyteller;
+use crate::story::{StoryClaim, Storyteller};
 
 /// Summarises what is folded.
 #[derive(Clone)]
@@ -47,10 +47,12 @@ impl Digests {
         if self.slow.is_empty() {
             return digest;
         }
-        let is_loaded = session.lock().teller.is_some();
+        // Another node may have had it summarised since.
+        let is_loaded = session.lock().teller.is_some() && !sink.archive().is_shared();
         let known = if is_loaded { None } else { written_story(sink, session).await };
         let mut memory = session.lock();
-        let teller = memory.teller.get_or_insert_with(|| Storyteller::new(known.as_deref()));
+        let teller = memory.teller.get_or_insert_with(Storyteller::default);
+        known.into_iter().for_each(|known| teller.learn(&known));
         if let Some(story) = teller.heard() {
             sink.derive(session.id, Storyteller::KEY, story);
         }
@@ -58,9 +60,10 @@ impl Digests {
     }
 
     /// Has a model summarise what was just folded, in the background.
-    pub(super) fn tell(&self, session: &LiveSession, digest: &Summarised) {
+    pub(super) fn tell(&self, sink: &dyn Sink, session: &LiveSession, digest: &Summarised) {
+        let claim = StoryClaim::of(sink.background_archive(), session.id);
         if let Some(teller) = &mut session.lock().teller {
-            teller.tell(digest, self.slow.clone());
+            teller.tell(digest, self.slow.clone(), claim);
         }
     }
 }

@@ -130,6 +130,10 @@ impl Sink for Direct {
         &*self.archive
     }
 
+    fn background_archive(&self) -> &Arc<dyn Archive> {
+        &self.archive
+    }
+
     fn now_ms(&self) -> i64 {
         self.now_ms.load(Ordering::Relaxed)
     }

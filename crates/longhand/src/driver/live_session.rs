@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use longhand_archive::{
-    Archive, ArchiveError, Conflict, Entry, FoldStates, LoggedBatch, NewBatch, Origin, Owner,
-    SessionId, unsound,
+    Archive, ArchiveError, Conflict, Entry, FoldStates, LoggedBatch, NewBatch, Opened, Origin,
+    Owner, SessionId, unsound,
 };
 use longhand_core::session::{Trail, Version};
 use longhand_core::{Link, Message, Seq};
@@ -171,7 +171,22 @@ impl LiveSession {
         let opened = archive.open(self.id, since).await;
         let is_damaged = matches!(opened, Err(ArchiveError::Damaged { .. }));
         self.is_damaged.store(is_damaged, Ordering::Relaxed);
-        let opened = opened?;
+        self.take_in(opened?, (since, doubts), anew)
+    }
+
+    /// Takes in what was read of a session of which nothing was known.
+    pub fn begin_with(&self, opened: Opened) -> Result<(), ArchiveError> {
+        let doubts = self.doubts.load(Ordering::Relaxed);
+        self.take_in(Some(opened), (Version::default(), doubts), true).map(drop)
+    }
+
+    /// Takes in what was read since a version. Returns false if something was written meanwhile.
+    fn take_in(
+        &self,
+        opened: Option<Opened>,
+        (since, doubts): (Version, u64),
+        anew: bool,
+    ) -> Result<bool, ArchiveError> {
         let owner = opened.as_ref().map_or(self.owner, |opened| opened.session.owner);
         self.is_foreign.store(owner != self.owner, Ordering::Relaxed);
         if owner != self.owner {
@@ -187,9 +202,14 @@ impl LiveSession {
         // What we are writing ourselves is no news. The birth of a session is not known before it is written.
         let birth = if since.birth == 0 { 0 } else { now.birth };
         let is_known = now == since || memory.under_way == Some(Version { birth, ..now });
-        if (anew || !is_known) && !memory.begin_edition(opened) {
-            self.is_damaged.store(true, Ordering::Relaxed);
-            return Err(unsound(self.id));
+        if anew || !is_known {
+            let nodes = opened.as_ref().map(|opened| opened.nodes.clone()).unwrap_or_default();
+            if !memory.begin_edition(opened) {
+                self.is_damaged.store(true, Ordering::Relaxed);
+                return Err(unsound(self.id));
+            }
+            // If one does not fit, it is asked for when it is needed, and checked.
+            let _ = memory.state.learn(&nodes);
         }
         self.settled.store(doubts, Ordering::Relaxed);
         Ok(true)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhand_archive::ArchiveError;
-use longhand_core::{Batch, Message, Plan, Tokens};
+use longhand_core::{Batch, Message, Plan, Scale, Tokens, folded_messages};
 use longhand_dialect::DialectError;
 use thiserror::Error;
 
@@ -17,8 +17,9 @@ use super::remember::{NewWords, RecallRoom};
 use super::sink::Sink;
 use super::source::{CountedRequest, Purpose, WindowSource};
 use super::window::{MadeWindow, PlannedEdits};
+use crate::embeddings::Embeddings;
 use crate::recall;
-use crate::receipt::{FoldReceipt, Receipt, ReceiptCause};
+use crate::receipt::{Receipt, ReceiptCause};
 
 /// Why no window could be made.
 #[derive(Debug, Error)]
@@ -60,12 +61,27 @@ enum Reviewed {
     Referenced(Box<(LiveEdits, BatchCommit)>),
 }
 
+/// A fold for a client that goes on with it alone.
+#[derive(Clone, Debug)]
+pub struct HandedOver {
+    /// What it says.
+    pub text: String,
+    /// The tokens of the request.
+    pub before: Tokens,
+    /// The tokens of the text.
+    pub tokens: Tokens,
+    /// The number of its batch.
+    pub batch: u64,
+}
+
 /// Makes windows.
 pub struct WindowMaker {
     /// Decides what they show.
     pub planner: Arc<Planner>,
     /// Writes what folds say.
     pub digests: Digests,
+    /// Knows what messages mean, where there is a model for it.
+    pub embeddings: Option<Arc<Embeddings>>,
 }
 
 impl WindowMaker {
@@ -97,7 +113,9 @@ impl WindowMaker {
         limits: WindowLimits,
         fits: bool,
     ) -> Result<MadeWindow, WindowError> {
-        if !source.placed.session.is_unedited() {
+        // Where several nodes serve a session, another one may have made its first edits.
+        let may_be_edited = sink.archive().is_shared() || !source.placed.session.is_unedited();
+        if may_be_edited && !source.is_checked {
             refresh(sink, source).await?;
         }
         let edits = live_edits(sink, source).await?;
@@ -157,14 +175,15 @@ impl WindowMaker {
                 planner.plan(&*request, &edits, &mut review, &pins, &digest)
             };
             let fold = plan.as_ref().and_then(|_| digest.account());
-            let Review { window, .. } = review;
-            Ok::<_, DialectError>((window, plan, fold, edits, digest))
+            let why = Some(review.cause());
+            let receipt = Receipt { why, fold, ..Receipt::default() };
+            Ok::<_, DialectError>((review.window, plan, receipt, edits, digest))
         });
-        let (shown, plan, fold, edits, digest) = reviewed.await?;
+        let (shown, plan, receipt, edits, digest) = reviewed.await?;
         let Some(plan) = plan else { return Ok(shown) };
-        let done = PlannedEdits::new(&plan, fold.as_ref());
-        let live = self.write(sink, source, &plan, &shown, limits.tokens, fold).await;
-        self.digests.tell(session, &digest);
+        let done = PlannedEdits::new(&plan, receipt.fold.as_ref());
+        let live = self.write(sink, source, &plan, &shown, limits.tokens, receipt).await;
+        self.digests.tell(sink, session, &digest);
         let request = Arc::clone(source);
         let window = workers.compute(move || edits.with_plan(&*request, plan, limits.tokens)).await;
         let batch = live.map_or(shown.batch, |live| live.number);
@@ -172,7 +191,7 @@ impl WindowMaker {
     }
 
     /// Has the batch of a plan written with its receipt, unless the request is not recorded: then it is for that
-    /// request alone. `shown` is the window before it.
+    /// request alone. `shown` is the window before it; `receipt` has why it is made, and who wrote its fold.
     async fn write(
         &self,
         sink: &dyn Sink,
@@ -180,7 +199,7 @@ impl WindowMaker {
         plan: &Plan,
         shown: &MadeWindow,
         limit: Tokens,
-        fold: Option<FoldReceipt>,
+        receipt: Receipt,
     ) -> Option<Arc<LiveBatch>> {
         if !source.is_recorded() {
             return None;
@@ -189,7 +208,8 @@ impl WindowMaker {
         let receipt = Receipt {
             policy: Some(self.planner.settings.policy.name().to_owned()),
             tokens_before: shown.before.map(|tokens| tokens.0),
-            fold,
+            why: receipt.why,
+            fold: receipt.fold,
             ..Receipt::of_plan(&source.conversation().path(), plan, limit)
         };
         let aside = source.purpose == Purpose::Aside;
@@ -226,7 +246,8 @@ impl WindowMaker {
         }
         let room = RecallRoom { share: limits.recall, free: limits.tokens.saturating_sub(tokens) };
         let (live, meter) = (edits.batches(), &*source.meter);
-        match words.remembered(sink.archive(), session.id, live, meter, room).await {
+        let (archive, id, embeddings) = (sink.archive(), session.id, self.embeddings.as_deref());
+        match words.remembered(archive, id, live, meter, room, embeddings).await {
             Err(error) => Ok(sink.go_on_without(error).map(|()| None)?),
             remembered => Ok(remembered?),
         }
@@ -264,6 +285,43 @@ impl WindowMaker {
             planned: window.planned,
             ..made
         })
+    }
+
+    /// A fold of all that a request says, in at most `limit` tokens, for a client that goes on with it alone; `None` if
+    /// there is nothing to fold.
+    ///
+    /// Its handles open like those of any batch, but no window shows it: the client may go on as before.
+    pub async fn handed_over(
+        &self,
+        sink: &dyn Sink,
+        workers: &impl Computing,
+        source: &Arc<WindowSource>,
+        limit: Tokens,
+    ) -> Result<Option<HandedOver>, WindowError> {
+        refresh(sink, source).await?;
+        let edits = live_edits(sink, source).await?;
+        let digest = self.digests.digest(sink, &source.placed.session, &source.meter).await;
+        let request = Arc::clone(source);
+        let folded = workers.compute(move || {
+            let total = request.total();
+            let batch = request.fitting(edits.batches(), &[]).handed_over(limit, &digest);
+            let text = batch.as_ref().and_then(|batch| Some(batch.fold()?.text.clone()));
+            let tokens = Scale::new(&*request.meter).text(text.as_deref().unwrap_or_default());
+            (batch, text, total, tokens, edits.newest_number(), digest.account())
+        });
+        let (batch, text, total, tokens, after, fold) = folded.await;
+        let Some((batch, text)) = batch.zip(text).filter(|_| tokens < total) else {
+            return Ok(None);
+        };
+        let receipt = Receipt {
+            tokens_before: Some(total.0),
+            tokens_after: Some(tokens.0),
+            folded: folded_messages(&batch),
+            fold,
+            ..Receipt::of(ReceiptCause::Compaction, Some(limit))
+        };
+        let live = commit(sink, source, BatchCommit { after, batch, receipt, aside: true });
+        Ok(Some(HandedOver { text, before: total, tokens, batch: live.number }))
     }
 
     /// Has a text follow the request, in this window and in those that come; `already` is said instead if it stands there.

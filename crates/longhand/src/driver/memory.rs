@@ -34,6 +34,8 @@ pub struct SessionMemory {
     /// What the newest request had besides messages.
     pub(super) preamble: Option<PreambleId>,
     pub(super) teller: Option<Storyteller>,
+    /// When something of it was sent or said last, in milliseconds since 1970.
+    used_ms: Option<i64>,
     /// The regrets that were noted in this edition.
     pub(super) regrets: FxHashSet<RegretKey>,
 }
@@ -71,8 +73,19 @@ impl SessionMemory {
             system: None,
             preamble: None,
             teller: None,
+            used_ms: None,
             regrets: FxHashSet::default(),
         }
+    }
+
+    /// Takes note that something of the session was sent or said.
+    pub(super) fn used(&mut self, at_ms: i64) {
+        self.used_ms = self.used_ms.max(Some(at_ms));
+    }
+
+    /// How long nothing of the session was sent or said, in milliseconds.
+    pub(crate) fn idle_ms(&self, now_ms: i64) -> Option<u64> {
+        self.used_ms.map(|used_ms| u64::try_from(now_ms.saturating_sub(used_ms)).unwrap_or(0))
     }
 
     /// Puts the state to what the archive has; `None` if it does not have the session. Says whether that was sound.
@@ -88,6 +101,10 @@ impl SessionMemory {
         self.under_way = None;
         self.regrets.clear();
         self.state.rewind();
+        let has_entries = opened.as_ref().filter(|opened| opened.session.entries > 0);
+        if let Some(opened) = has_entries {
+            self.used(opened.session.last_ms);
+        }
         let birth = opened.as_ref().map_or(0, |opened| opened.news.version.birth);
         if birth != written.birth {
             // Another session of that id, or none.

@@ -69,6 +69,8 @@ pub struct RequestPlace {
     pub is_first: bool,
     /// Whether it is a side call: it says nothing new, under another system prompt.
     pub is_aside: bool,
+    /// How long nothing was sent of the session before it, in milliseconds; `None` if that is not known.
+    pub idle_ms: Option<u64>,
     /// Tells when it is archived; `None` if it is not to be, or cannot be.
     pub ticket: Option<Ticket>,
 }

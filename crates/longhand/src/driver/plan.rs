@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhand_archive::Note;
 use longhand_core::{
-    Batch, Budget, CachePrices, Economy, Part, Plan, PlanSettings, Scale, Seq, Tokens,
+    Batch, Budget, CachePause, CachePrices, Economy, Part, Plan, PlanSettings, Scale, Seq, Tokens,
 };
 use longhand_dialect::{Conversation, DialectError};
 
@@ -34,6 +34,8 @@ pub struct WindowLimits {
     pub prices: CachePrices,
     /// How much of a prefix comes from that cache, in percent.
     pub cache_reach_percent: u64,
+    /// How long the provider keeps a prefix that nobody asks for, in milliseconds; `None` if it has no cache that ends.
+    pub cache_life_ms: Option<u64>,
     /// The room for earlier messages that are brought back for new ones, for all that are in view together.
     pub recall: Tokens,
 }
@@ -195,6 +197,11 @@ impl Review {
         !self.is_due && self.cleared.is_none()
     }
 
+    /// What a batch for this window is made for.
+    pub(crate) fn cause(&self) -> ReceiptCause {
+        ReceiptCause::of_plan(&self.budget, self.tokens())
+    }
+
     fn tokens(&self) -> Tokens {
         self.window.after.unwrap_or(Tokens::MAX)
     }
@@ -255,7 +262,9 @@ impl Planner {
         let budget = Budget::of(limits.tokens).with_low_water(self.low_water_percent, overhead);
         let economy = source.fitting(&[], &[]).economy(limits.prices, source.total(), overhead);
         let reach_percent = limits.cache_reach_percent;
-        budget.with_economy(Economy { reach_percent, ..economy })
+        let pause = limits.cache_life_ms.zip(source.idle_ms());
+        let pause = pause.map(|(life_ms, idle_ms)| CachePause { life_ms, idle_ms });
+        budget.with_economy(Economy { reach_percent, pause, ..economy })
     }
 }
 

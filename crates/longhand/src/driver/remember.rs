@@ -6,6 +6,7 @@
 use longhand_archive::{Archive, ArchiveError, SessionId};
 use longhand_core::{Batch, InView, Message, Meter, Part, Path, Role, Scale, Seq, Tokens};
 
+use crate::embeddings::Embeddings;
 use crate::entry::words_of;
 use crate::memory::{Cue, Recollection, quoted};
 
@@ -71,6 +72,7 @@ impl NewWords {
         live: &[Batch],
         meter: &dyn Meter,
         room: RecallRoom,
+        embeddings: Option<&Embeddings>,
     ) -> Result<Option<Batch>, ArchiveError> {
         let view = InView::of(live);
         if view.is_complete() || view.is_folded(self.after) {
@@ -87,10 +89,15 @@ impl NewWords {
         }
         let before: Vec<&str> = self.before.iter().map(String::as_str).collect();
         let cue = Cue { message: &self.message, before: &before, worth_min: WORTH_MIN };
+        let likeness = match embeddings {
+            Some(embeddings) => embeddings.likeness(session, &self.message).await,
+            None => None,
+        };
+        let likeness = likeness.as_ref();
         let path = (session, Some(self.after));
         let view = Some(&view);
         let share = room.share;
-        let recollection = Recollection { path, cue, scale: &scale, limit, share, view };
+        let recollection = Recollection { path, cue, scale: &scale, limit, share, view, likeness };
         let turns = recollection.turns(archive).await?;
         Ok((!turns.is_empty()).then(|| Batch::inserting(self.after, quoted(session, &turns))))
     }

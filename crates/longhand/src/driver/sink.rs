@@ -20,6 +20,9 @@ pub trait Sink: Send + Sync {
     /// The archive that is written to.
     fn archive(&self) -> &dyn Archive;
 
+    /// The same archive for work in the background.
+    fn background_archive(&self) -> &Arc<dyn Archive>;
+
     /// The time, in milliseconds since 1970.
     fn now_ms(&self) -> i64;
 

@@ -51,10 +51,14 @@ pub struct WindowSource {
     pub meter: SharedMeter,
     /// How many tokens more its sent form has than its stored one.
     pub hidden: Tokens,
+    /// How long nothing was sent of its session before it, in milliseconds; `None` if that is not known.
+    pub idle_ms: Option<u64>,
     /// Which old uses of tools it asks to have cleared.
     pub clear: Option<Clear>,
     /// Whether what is left out can be opened: nothing can be where nothing is kept.
     pub has_handles: bool,
+    /// Whether the session was compared with the archive for this request.
+    pub is_checked: bool,
     /// Tells when the newest batch that was made for it is durable.
     pub batch_ticket: Mutex<Option<Ticket>>,
 }
@@ -62,7 +66,7 @@ pub struct WindowSource {
 impl WindowSource {
     /// A request in its place, without anything special.
     pub fn new(place: RequestPlace, purpose: Purpose, meter: SharedMeter, hidden: Tokens) -> Self {
-        let RequestPlace { placed, twin, known, .. } = place;
+        let RequestPlace { placed, twin, known, idle_ms, .. } = place;
         Self {
             twin,
             placed,
@@ -70,8 +74,10 @@ impl WindowSource {
             purpose,
             meter,
             hidden,
+            idle_ms,
             clear: None,
             has_handles: true,
+            is_checked: false,
             batch_ticket: Mutex::default(),
         }
     }
@@ -157,6 +163,11 @@ pub(crate) trait CountedRequest {
         Purpose::Turn
     }
 
+    /// How long nothing was sent of its conversation before it, in milliseconds; `None` if that is not known.
+    fn idle_ms(&self) -> Option<u64> {
+        None
+    }
+
     /// Which old uses of tools are to be cleared.
     fn clear(&self) -> Option<&Clear> {
         None
@@ -235,6 +246,10 @@ impl CountedRequest for WindowSource {
 
     fn purpose(&self) -> Purpose {
         self.purpose
+    }
+
+    fn idle_ms(&self) -> Option<u64> {
+        self.idle_ms
     }
 
     fn clear(&self) -> Option<&Clear> {

@@ -106,6 +106,8 @@ pub struct Figures {
     pub breaks: u64,
     /// Batches of edits.
     pub batches: u64,
+    /// Requests after a pause in which the provider's cache ran out.
+    pub pauses: u64,
     /// The edits of all batches, and those of them whose text was fetched back.
     pub edits: EditSums,
     /// Needed strings that the window has.
@@ -142,6 +144,7 @@ impl AddAssign for Figures {
         self.invalid += other.invalid;
         self.breaks += other.breaks;
         self.batches += other.batches;
+        self.pauses += other.pauses;
         self.edits.add(&other.edits);
         self.need += other.need;
         self.ctx += other.ctx;

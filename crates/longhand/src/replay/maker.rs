@@ -33,6 +33,8 @@ pub(super) struct MeasuredRequest<'a> {
     /// What it takes besides messages.
     pub(super) fixed: Tokens,
     pub(super) meter: &'a dyn Meter,
+    /// How long nothing was sent before it, in milliseconds.
+    pub(super) idle_ms: Option<u64>,
 }
 
 impl CountedRequest for MeasuredRequest<'_> {
@@ -46,6 +48,10 @@ impl CountedRequest for MeasuredRequest<'_> {
 
     fn fixed(&self) -> Tokens {
         self.fixed
+    }
+
+    fn idle_ms(&self) -> Option<u64> {
+        self.idle_ms
     }
 
     fn since(&self, first: usize) -> Tokens {
@@ -111,7 +117,9 @@ impl<'m> Maker<'m> {
         };
         let (prices, cache_reach_percent) = (settings.prices(), 100);
         let recall = Tokens::ZERO;
-        let limits = WindowLimits { tokens: limit, prices, cache_reach_percent, recall };
+        let cache_life_ms = settings.cache_life_ms.filter(|_| !settings.ignores_pauses);
+        let limits =
+            WindowLimits { tokens: limit, prices, cache_reach_percent, cache_life_ms, recall };
         let digest = Summarised::new(
             settings.summarisers.clone(),
             Arc::clone(&settings.meter),

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use longhand_core::{Message, Meter, Role, Scale, Tokens};
-use longhand_dialect::{Conversation, Dialect, DialectError, read_shared, write};
+use longhand_dialect::{Conversation, Dialect, DialectError, read_shared, write_with_sources};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::figures::Measure;
@@ -12,6 +12,7 @@ use super::seen::WindowTexts;
 use super::work::AgentWork;
 use super::{ReplaySettings, readable};
 use crate::recall::TOOL;
+use crate::source::source_ms;
 
 /// How many of its newest messages an agent is taken to remember without help.
 const RECENT: usize = 4;
@@ -30,6 +31,10 @@ pub struct Trace {
     pub(super) questions: Questions,
     /// The readable texts of all parts.
     pub(super) originals: FxHashSet<String>,
+    /// The pause before each request, in milliseconds, where the file tells the times.
+    pauses: Vec<Option<u64>>,
+    /// How long its provider kept a prefix that nobody asked for, in milliseconds.
+    cache_life_ms: u64,
     reply: Tokens,
 }
 
@@ -49,7 +54,8 @@ impl Trace {
     /// Every message of the assistant is one request. Items of Responses that follow one another are one
     /// message.
     pub fn new(conversation: &Conversation, meter: &dyn Meter) -> Result<Self, DialectError> {
-        let conversation = as_request(conversation)?;
+        let cache_life_ms = conversation.cache_life_ms();
+        let (conversation, times) = as_request(conversation)?;
         let scale = Scale::new(meter);
         let weigh = |message: &Message| scale.message(message, Tokens::MAX);
         let weights = conversation.messages.iter().map(weigh).collect();
@@ -59,7 +65,33 @@ impl Trace {
         let parts = conversation.messages.iter().flat_map(|message| &message.parts);
         let originals = parts.map(readable::part).collect();
         let reply = scale.framing().reply;
-        Ok(Self { conversation, weights, fixed, replies, questions, originals, reply })
+        let pauses = pauses(&replies, &times);
+        Ok(Self {
+            conversation,
+            weights,
+            fixed,
+            replies,
+            questions,
+            originals,
+            pauses,
+            cache_life_ms,
+            reply,
+        })
+    }
+
+    /// How long nothing was sent before a request, in milliseconds.
+    pub(super) fn idle_ms(&self, request: usize) -> Option<u64> {
+        self.pauses.get(request).copied().flatten()
+    }
+
+    /// How many requests came after a pause in which the provider's cache ran out, by some settings.
+    pub fn pauses(&self, settings: &ReplaySettings) -> usize {
+        self.pauses.iter().filter(|pause| settings.is_cold(**pause)).count()
+    }
+
+    /// How long its provider kept a prefix that nobody asked for, in milliseconds; `None` if the file has no times.
+    pub fn cache_life_ms(&self) -> Option<u64> {
+        self.pauses.iter().any(Option::is_some).then_some(self.cache_life_ms)
     }
 
     /// What a request takes besides messages, with the recall tool if the settings have it.
@@ -83,8 +115,11 @@ impl Trace {
     pub fn cost_whole(&self, settings: &ReplaySettings) -> f64 {
         let mut cached = Tokens::ZERO;
         let mut cost = 0.0;
-        for reply in &self.replies {
+        for (request, reply) in self.replies.iter().enumerate() {
             let whole = self.size(reply.start);
+            if settings.is_cold(self.idle_ms(request)) {
+                cached = Tokens::ZERO;
+            }
             cost += cached.0 as f64 * settings.cached_price
                 + whole.saturating_sub(cached).0 as f64 * settings.uncached_price;
             cached = whole.saturating_sub(self.reply);
@@ -99,18 +134,20 @@ impl Trace {
 }
 
 /// The conversation as a request: an object with a list of messages, which is quick to read again when it
-/// has grown.
-fn as_request(conversation: &Conversation) -> Result<Conversation, DialectError> {
+/// has grown. With it, when each of its messages was said, in milliseconds since 1970.
+fn as_request(
+    conversation: &Conversation,
+) -> Result<(Conversation, Vec<Option<i64>>), DialectError> {
     let dialect = match conversation.dialect {
         Dialect::Chat | Dialect::Pi => Dialect::Chat,
         Dialect::Responses | Dialect::Codex => Dialect::Responses,
         Dialect::Anthropic | Dialect::ClaudeCode => Dialect::Anthropic,
     };
-    let text = if conversation.dialect == dialect {
-        conversation.bytes().to_owned()
+    let (text, sources) = if conversation.dialect == dialect {
+        (conversation.bytes().to_owned(), Vec::new())
     } else {
         let messages = conversation.messages.iter().map(|message| (conversation.dialect, message));
-        write(&messages.collect::<Vec<_>>(), dialect)
+        write_with_sources(&messages.collect::<Vec<_>>(), dialect)
     };
     let key = if dialect == Dialect::Responses { "input" } else { "messages" };
     let is_list = text.trim_start_matches('\u{feff}').trim_start().starts_with('[');
@@ -119,7 +156,28 @@ fn as_request(conversation: &Conversation) -> Result<Conversation, DialectError>
     } else {
         text
     };
-    read_shared(Arc::new(text), Some(dialect))
+    let request = read_shared(Arc::new(text), Some(dialect))?;
+    let said_ms = |at: &usize| {
+        let message = &conversation.messages[*at];
+        source_ms(conversation.dialect, message.raw.raw())
+    };
+    // System messages come first, and have no times.
+    let mut times = vec![None; request.messages.len().saturating_sub(sources.len())];
+    times.extend(sources.iter().map(said_ms));
+    Ok((request, times))
+}
+
+/// The pause before each request: from the answer before it to the newest message that it brings.
+fn pauses(replies: &[Range<usize>], times: &[Option<i64>]) -> Vec<Option<u64>> {
+    let at = |message: usize| times.get(message).copied().flatten();
+    let mut answered_ms = None;
+    let pauses = replies.iter().map(|reply| {
+        let asked_ms = reply.start.checked_sub(1).and_then(at);
+        let pause = asked_ms.zip(answered_ms).map(|(asked, answered)| asked - answered);
+        answered_ms = reply.clone().rev().find_map(at);
+        pause.map(|pause: i64| u64::try_from(pause).unwrap_or(0))
+    });
+    pauses.collect()
 }
 
 /// The messages of the assistant that something was said before.

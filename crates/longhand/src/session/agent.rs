@@ -64,14 +64,20 @@ impl SessionDriver {
                 low_water_percent: settings.low_water_percent,
             }),
             digests: Digests::new(&settings.summarisers, settings.miner.clone()),
+            embeddings: settings.embeddings.clone(),
+        };
+        let unplaced = self.read(text, settings.redactor.as_deref())?;
+        let life_of = |_| {
+            let of_request = || unplaced.twin.sent().cache_life_ms();
+            settings.cache_life_ms.unwrap_or_else(of_request)
         };
         let limits = WindowLimits {
             tokens: settings.budget,
             prices: settings.prices.unwrap_or_default(),
             cache_reach_percent: 100,
+            cache_life_ms: settings.prices.map(life_of),
             recall: settings.recall(settings.budget),
         };
-        let unplaced = self.read(text, settings.redactor.as_deref())?;
         if unplaced.chained.chain.said().next().is_none() {
             return Err(SessionError::Invalid("it has no messages".to_owned()));
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longhand_archive::{
     After, Appended, Archive, Entry, NewEntry, NewSession, Owner, SessionId, wait,
 };
-use longhand_core::{Batch, Meter, Path, Scale, Seq};
+use longhand_core::{Batch, Link, Meter, Path, Scale, Seq};
 
 use super::agent::FittedRequest;
 use crate::SessionError;
@@ -40,6 +40,20 @@ impl SessionDriver {
     pub(super) fn live(&self, head: Option<Seq>) -> Result<Vec<Arc<LiveBatch>>, SessionError> {
         let head = self.live.lock().state.head(head);
         Ok(wait(self.live.live(&**self.sink.shared_archive(), head))?)
+    }
+
+    /// Whether an entry is on the path to the newest one.
+    pub(super) fn is_on_path(&self, seq: Seq) -> bool {
+        let memory = self.live.lock();
+        let tree = memory.state.tree();
+        tree.newest().is_some_and(|newest| seq <= newest && tree.is_on_path(seq, newest))
+    }
+
+    /// The link of an entry.
+    pub(super) fn link(&self, seq: Seq) -> Result<Option<Link>, SessionError> {
+        let range = seq.0..seq.0 + 1;
+        let nodes = wait(self.sink.shared_archive().nodes(self.live.id, vec![range]))?;
+        Ok(nodes.first().map(|node| node.link))
     }
 
     /// The entries of a path with numbers in a range, oldest first.

@@ -2,17 +2,14 @@
 
 use std::ops::Range;
 
-use longhand_archive::{After, Entry, attempts, outrun};
+use longhand_archive::{After, Entry};
 use longhand_core::{Batch, Seq};
 
-use super::{CommitWhen, Session, SessionError, ShownContent, ShownEntry};
+use super::{Session, SessionError, ShownContent, ShownEntry};
 use crate::entry::{Form, messages, trace};
-use crate::prompt::Prompt;
 
 /// How many entries are read from the archive at a time.
-const READ_AT_A_TIME: u64 = 1_024;
-/// How many bytes of them are folded at a time.
-const PORTION_BYTES: usize = 8 << 20;
+const READ_AT_A_TIME: u64 = 256;
 
 impl Session {
     /// Reads the state of the conversation from the archive. Entries are read when they are needed, folded ones never.
@@ -21,6 +18,7 @@ impl Session {
         let last = self.last();
         self.shown = Vec::new();
         self.unread.clear();
+        self.ahead = None;
         self.weighed = None;
         self.live.clear();
         self.newest_batch = 0;
@@ -49,7 +47,7 @@ impl Session {
     }
 
     /// Reads entries until there are so many bytes of them more, or no more.
-    fn read_some(&mut self, bytes: usize) -> Result<(), SessionError> {
+    pub(super) fn read_some(&mut self, bytes: usize) -> Result<(), SessionError> {
         let last = self.last();
         let mut read = 0;
         while read < bytes
@@ -74,25 +72,6 @@ impl Session {
         self.read_some(usize::MAX)
     }
 
-    /// Folds what is too much to be read at once a portion at a time, as if there had been a window after each.
-    pub(super) fn fold_portions(
-        &mut self,
-        prompt: &Prompt,
-        now_ms: i64,
-    ) -> Result<(), SessionError> {
-        let mut conflicts = attempts();
-        loop {
-            self.read_some(PORTION_BYTES)?;
-            if self.unread.is_empty() {
-                return Ok(());
-            }
-            let (plan, commit) = (self.settings.plan, CommitWhen::At(now_ms));
-            if self.try_window(None, prompt, plan, commit)?.is_none() {
-                conflicts.next().ok_or_else(|| outrun(self.id))?;
-            }
-        }
-    }
-
     /// Takes note of how much the session has.
     pub(super) fn read_counts(&mut self) {
         self.is_undone = self.driver.live.is_undone();
@@ -105,9 +84,8 @@ impl Session {
     }
 
     /// The numbers of entries that are not folded.
-    fn gaps(&self) -> Vec<Range<u64>> {
-        let fold = self.live.iter().rev().find_map(Batch::fold);
-        let spans = fold.map(|fold| fold.spans.clone()).unwrap_or_default();
+    pub(super) fn gaps(&self) -> Vec<Range<u64>> {
+        let spans = self.read_after().map(|fold| fold.spans.clone()).unwrap_or_default();
         let mut gaps = Vec::new();
         let mut start = 0;
         for span in spans {

@@ -23,6 +23,7 @@ impl Session {
         message: &str,
         prompt: &Prompt,
         request: &SessionRequest,
+        live: &[Batch],
         planned: &Batch,
         window: &Window,
     ) -> Result<Option<RecalledWindow>, SessionError> {
@@ -37,9 +38,11 @@ impl Session {
         };
         let recall = RecallRoom { share, free: room.saturating_sub(window.tokens) };
         let planned = Some(planned).filter(|batch| !batch.edits.is_empty());
-        let mut live: Vec<Batch> = self.live.iter().chain(planned).cloned().collect();
+        let mut live: Vec<Batch> = live.iter().chain(planned).cloned().collect();
         let meter = &*self.settings.meter;
-        let remembered = words.remembered(&*self.archive, self.id, &live, meter, recall);
+        let embeddings = self.settings.embeddings.as_deref();
+        let remembered =
+            words.remembered(&*self.archive, self.id, &live, meter, recall, embeddings);
         let Some(batch) = wait(remembered)? else { return Ok(None) };
         live.push(batch.clone());
         let window = request.write(&live, prompt, meter)?;

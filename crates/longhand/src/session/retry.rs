@@ -12,7 +12,7 @@ impl Session {
     pub fn retry(&mut self) -> Result<Option<String>, SessionError> {
         self.place = After::Newest;
         self.reload()?;
-        self.read_all()?;
+        self.read_unfolded()?;
         let Some(newest) = self.shown.last().map(|entry| entry.round) else { return Ok(None) };
         let Some(round) = self.plain_rounds()?.pop() else { return Ok(None) };
         let first = self.shown.partition_point(|entry| entry.round < newest);

@@ -9,6 +9,7 @@ use longhand_summary::{Extractive, Summariser};
 
 use super::SessionError;
 use crate::driver::WindowLimits;
+use crate::embeddings::Embeddings;
 use crate::redact::Redactor;
 
 /// Settings of a session.
@@ -26,6 +27,10 @@ pub struct SessionSettings {
     /// What the model's tokens cost, if that is known: a window is brought down before it is full where
     /// that is cheaper.
     pub prices: Option<CachePrices>,
+    /// How long the provider keeps a prefix that nobody asks for, in milliseconds, if that is known: a batch that would
+    /// be due soon is made after such a pause, since it costs nothing then. If not set, `fit` goes by the request, and rounds
+    /// by [`Self::CACHE_LIFE_MS`]. It counts only where there are prices.
+    pub cache_life_ms: Option<u64>,
     /// How the window is made to fit.
     pub plan: longhand_core::PlanSettings,
     /// Summarisers in the order they are tried; with none, blocks list names and the users' words.
@@ -36,11 +41,16 @@ pub struct SessionSettings {
     pub miner: Miner,
     /// Takes secrets out of what is recorded.
     pub redactor: Option<Arc<Redactor>>,
+    /// Knows what the messages of the session's archive mean, so that recall finds what was said in other words.
+    pub embeddings: Option<Arc<Embeddings>>,
 }
 
 impl SessionSettings {
     /// The usual [`Self::recall_percent`].
     pub const RECALL_PERCENT: u64 = 10;
+
+    /// The longest that usual providers keep a prefix without being asked to, in milliseconds.
+    pub const CACHE_LIFE_MS: u64 = 3_600_000;
 
     /// The defaults: a budget of 24,000 tokens as o200k counts them, the policy `auto`, the built-in summariser.
     pub fn new() -> Result<Self, SessionError> {
@@ -50,11 +60,13 @@ impl SessionSettings {
             low_water_percent: 30,
             recall_percent: Self::RECALL_PERCENT,
             prices: None,
+            cache_life_ms: None,
             plan: longhand_core::PlanSettings::default(),
             summarisers: vec![Arc::new(Extractive)],
             meter: Arc::from(meter),
             miner: Miner::default(),
             redactor: None,
+            embeddings: None,
         })
     }
 

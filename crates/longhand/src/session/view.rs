@@ -36,17 +36,18 @@ impl Session {
 
     /// The tokens of the window without a new message. After two million, the rest is estimated by its length.
     pub fn tokens(&mut self) -> Result<Tokens, SessionError> {
-        self.read_all()?;
+        self.read_unfolded()?;
         Ok(self.shown_tokens(COUNTED_MAX))
     }
 
-    /// The tokens of the window of what was read. After so many, the rest is estimated by its length.
+    /// The tokens of the window of what was read. After so many, the rest is estimated by its length, and so is what was
+    /// folded ahead.
     pub(super) fn shown_tokens(&self, counted_max: Tokens) -> Tokens {
         let request = SessionRequest::of(self, None, &Prompt::default());
         let window = project(&request.path(), &self.live, request.wire);
         let scale = Scale::new(&*self.settings.meter);
         let messages = request.shown_messages(&window);
-        let (mut tokens, mut counted, mut rest) = (Tokens::ZERO, 0, 0);
+        let (mut tokens, mut counted, mut rest) = (Tokens::ZERO, 0, self.ahead_bytes());
         for (_, message) in &messages {
             let bytes = message.raw.raw_len() as u64;
             if tokens < counted_max {
@@ -80,7 +81,7 @@ impl Session {
 
     /// The verbatim rounds as plain words.
     pub fn plain_rounds(&mut self) -> Result<Vec<PlainRound>, SessionError> {
-        self.read_all()?;
+        self.read_unfolded()?;
         let verbatim = self.verbatim();
         let shown = self.shown.iter().filter(|entry| verbatim.contains(&entry.round));
         let shown: Vec<&ShownEntry> = shown.collect();

@@ -15,9 +15,9 @@ use super::read::{Exported, ExportedMessage, rank};
 use crate::driver::opening_of;
 
 /// How many records are restored in one transaction.
-const RECORDS_AT_A_TIME: usize = 256;
+pub(super) const RECORDS_AT_A_TIME: usize = 256;
 /// How many bytes of messages are restored in one transaction, but for one message that has more.
-const BYTES_AT_A_TIME: usize = 4 << 20;
+pub(super) const BYTES_AT_A_TIME: usize = 4 << 20;
 
 /// How many of the first entries are looked through for the user's words.
 const OPENING_ENTRIES: usize = 12;
@@ -360,7 +360,7 @@ fn restore<R: BufRead>(
     if portion.is_empty() { Ok(()) } else { Ok(archive.restore(target.id, &portion)?) }
 }
 
-fn size(record: &Record) -> usize {
+pub(super) fn size(record: &Record) -> usize {
     match record {
         Record::Entry { entry, text } => entry.raw.len() + text.len(),
         Record::Batch { batch, .. } => batch.batch.state.len() + batch.receipt.len(),

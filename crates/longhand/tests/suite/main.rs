@@ -4,6 +4,7 @@
 mod app;
 mod background;
 mod behaviour;
+mod copy;
 mod digest;
 mod drivers;
 mod examples;

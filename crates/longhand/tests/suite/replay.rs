@@ -229,3 +229,66 @@ fn a_result_that_is_clipped_as_it_enters_breaks_no_prefix() {
         assert!(clipped.sent < whole.sent, "{seed}");
     }
 }
+
+/// A session file of pi with so many rounds, and a pause of some hours before one of them.
+fn paused(rounds: usize, pause_before: usize, hours: usize) -> Trace {
+    let mut lines = vec![json!({
+        "type": "session", "version": 3, "id": "s", "timestamp": "2026-11-15T00:00:00.000Z", "cwd": "/w",
+    })];
+    let mut parent = Value::Null;
+    for round in 0..rounds {
+        let hour = if round < pause_before { 0 } else { hours };
+        for (role, second) in [("user", 0), ("assistant", 30)] {
+            let id = format!("{role}{round}");
+            let time = format!("2026-11-15T{hour:02}:{round:02}:{second:02}.000Z");
+            let text = format!("{role} of round {round}: {}", "and so on ".repeat(9));
+            let content = json!([{"type": "text", "text": text}]);
+            lines.push(json!({
+                "type": "message", "id": id, "parentId": parent, "timestamp": time,
+                "message": {"role": role, "content": content},
+            }));
+            parent = json!(id);
+        }
+    }
+    let file: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    Trace::new(&read(file.into_bytes(), None).unwrap(), &ByteMeter).unwrap()
+}
+
+#[test]
+fn after_a_pause_nothing_is_cached_and_a_batch_that_is_nearly_due_is_made() {
+    let method = Method::Standing(Policy::Auto);
+    let run =
+        |trace: &Trace, settings: &ReplaySettings| replay(trace, method, settings, |_| ()).unwrap();
+    let trace = paused(40, 0, 0);
+    let settings = ReplaySettings { cache_life_ms: trace.cache_life_ms(), ..settings(6_000) };
+    assert_eq!(settings.cache_life_ms, Some(3_600_000));
+    let busy = run(&trace, &settings);
+    let due = busy.requests.iter().position(|request| request.is_batch).unwrap();
+    assert!(due > 8 && busy.figures.pauses == 0, "{due}");
+
+    // Soon enough before that, the pause is used; its window is billed in full in any case.
+    let trace = paused(40, due - 2, 2);
+    let used = run(&trace, &settings);
+    let (asked, paused_run) =
+        (&used.requests[due - 2], ReplaySettings { ignores_pauses: true, ..settings.clone() });
+    assert!(asked.is_cold && asked.is_batch, "{asked:?}");
+    assert_eq!((asked.cached, used.figures.pauses), (Tokens::ZERO, 1));
+    let ignored = run(&trace, &paused_run);
+    assert!(ignored.requests[due - 2].is_cold && !ignored.requests[due - 2].is_batch);
+    assert!(used.figures.cost < ignored.figures.cost, "{:?} {:?}", used.figures, ignored.figures);
+    assert_eq!((used.figures.over_budget, used.figures.invalid), (0, 0));
+    let whole = replay(&trace, Method::Whole, &settings, |_| ()).unwrap();
+    assert!((whole.figures.cost - trace.cost_whole(&settings)).abs() < 1e-6);
+
+    // Long before, and after a shorter pause, nothing is hidden.
+    let early = run(&paused(40, due / 3, 2), &settings);
+    assert!(!early.requests[due / 3].is_batch && early.requests[due / 3].is_cold);
+    let short = run(&paused(40, due - 2, 0), &settings);
+    assert!(!short.requests[due - 2].is_batch && short.figures.pauses == 0);
+    // A file without times has no pauses.
+    assert_eq!(
+        self::trace(r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"}]"#)
+            .cache_life_ms(),
+        None
+    );
+}

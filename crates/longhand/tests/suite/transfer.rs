@@ -12,7 +12,7 @@ const LINE_MAX: u64 = 1 << 30;
 
 /// One thing that happens to a session.
 #[derive(Clone, Debug)]
-enum TransferStep {
+pub(crate) enum TransferStep {
     Say { after: Option<u64>, text: String, is_user: bool, is_silent: bool, time: i64 },
     Edit { head: u64, kind: u8, text: String },
     Undo { head: u64 },
@@ -26,7 +26,7 @@ fn texts() -> impl Strategy<Value = String> {
     prop_oneof!["[a-c]{1,3}", "(→|é|e\u{301}|👩‍💻|数|\n|\\\\|\"|\u{202e}| |x){0,12}"]
 }
 
-fn steps() -> impl Strategy<Value = Vec<TransferStep>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<TransferStep>> {
     let say = (any::<Option<u64>>(), texts(), any::<bool>(), 0..8_u8, any::<i64>()).prop_map(
         |(after, text, is_user, silence, time)| TransferStep::Say {
             after,
@@ -74,7 +74,7 @@ fn entry(text: &str, is_user: bool, is_silent: bool, at_ms: i64) -> NewEntry {
 
 const OWNERS: [&str; 2] = ["", "key"];
 
-fn session(owner: &str) -> (SessionId, NewSession) {
+pub(crate) fn session(owner: &str) -> (SessionId, NewSession) {
     let owner = if owner.is_empty() { Owner::LOCAL } else { Owner::of(owner) };
     let new = NewSession {
         owner,
@@ -95,7 +95,7 @@ fn session(owner: &str) -> (SessionId, NewSession) {
 }
 
 /// Makes a session, and a neighbour that says the same.
-fn play(archive: &dyn Archive, id: SessionId, new: &NewSession, steps: &[TransferStep]) {
+pub(crate) fn play(archive: &dyn Archive, id: SessionId, new: &NewSession, steps: &[TransferStep]) {
     archive.begin(id, new).unwrap();
     let neighbour = SessionId(99);
     for step in steps {
@@ -164,7 +164,7 @@ fn play(archive: &dyn Archive, id: SessionId, new: &NewSession, steps: &[Transfe
     }
 }
 
-fn exported(archive: &dyn Archive, id: SessionId) -> Vec<u8> {
+pub(crate) fn exported(archive: &dyn Archive, id: SessionId) -> Vec<u8> {
     let mut bytes = Vec::new();
     transfer::export(archive, &[id], "work", &mut bytes).unwrap();
     bytes

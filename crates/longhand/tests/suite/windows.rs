@@ -1,10 +1,11 @@
 //! Windows of a session: stable, cheap, and nothing lost.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use longhand::driver::keep_logs;
 use longhand::{Archive, MemoryArchive, Prompt, Round, Session, SessionSettings, Tokens, recall};
-use longhand_archive::{After, NewSession, Page, Scope};
-use longhand_core::{Handle, Scale, Seq};
+use longhand_archive::{After, NewEntry, NewSession, Page, Scope, SessionId};
+use longhand_core::{Handle, Scale, Seq, grouped};
 use longhand_meter::{ImageRule, MeterSpec};
 use longhand_testkit::faulty::{Fault, Faulty};
 use longhand_testkit::filler;
@@ -221,42 +222,129 @@ fn a_new_result_is_clipped_as_it_enters_if_that_is_asked_for() {
     assert_eq!(opened.original.as_str(), body);
 }
 
-/// What was recorded without a window is folded a portion at a time, and nothing of it is left out or read twice.
-#[test]
-fn a_long_record_is_folded_in_portions() {
+/// Rounds of some kilobytes each.
+fn long_rounds(range: std::ops::Range<u64>) -> Vec<NewEntry> {
+    let round = |number: u64| {
+        let said = filler::words(900, number);
+        Round::new(&format!("Step {number}: go on."), &said, number.cast_signed()).entries()
+    };
+    range.flat_map(round).collect()
+}
+
+/// A session of 14 MB that nobody has seen a window of.
+fn long_record() -> (Arc<dyn Archive>, SessionId) {
+    static ENTRIES: LazyLock<Vec<NewEntry>> = LazyLock::new(|| long_rounds(0..2_500));
     let archive = memory();
-    let entries: Vec<_> = (0..4_000u64)
-        .flat_map(|number| {
-            let said = filler::words(900, number);
-            Round::new(&format!("Step {number}: go on."), &said, number.cast_signed()).entries()
-        })
-        .collect();
-    let text: usize = entries.iter().map(|entry| entry.raw.len()).sum();
-    assert!(text > 2 * (8 << 20), "there are several portions");
+    let entries = &*ENTRIES;
+    assert!(entries.iter().map(|entry| entry.raw.len()).sum::<usize>() > 3 * (4 << 20));
     let id = open(&archive, 12_000).id();
     let new = NewSession { name: "x".to_owned(), ..NewSession::default() };
     archive.begin(id, &new).unwrap();
-    archive.append(id, After::Newest, &entries).unwrap();
+    archive.append(id, After::Newest, entries).unwrap();
+    (archive, id)
+}
 
-    let mut session = open(&archive, 12_000);
-    assert_eq!(session.verbatim(), 0..4_000);
-    let window = session.window("And now?", &Prompt::default(), 9).unwrap();
+/// The window that whoever opens the session is shown.
+fn first_window(archive: &Arc<dyn Archive>) -> String {
+    let window = open(archive, 12_000).window("And now?", &Prompt::default(), 9).unwrap();
     assert_eq!(window.shortfall, Tokens::ZERO);
-    assert!(window.json.contains("Step 3999: go on."));
-    let mut batches = archive.batches(id, Page::ALL).unwrap().items;
-    batches.sort_by_key(|batch| batch.number);
-    assert!(batches.len() >= 2);
-    let heads: Vec<_> = batches.iter().map(|batch| batch.batch.head).collect();
-    assert!(heads.is_sorted());
-    let fold = batches.iter().rev().find_map(|batch| batch.batch.fold()).unwrap();
-    assert_eq!(fold.spans.first().unwrap().first, Seq(1), "the task stays");
-    assert!(fold.spans.windows(2).all(|pair| pair[0].last < pair[1].first));
+    window.json
+}
 
-    // Whoever opens it later shows the same, and an undo brings back a part of it that can be folded again.
+#[test]
+fn a_long_record_is_folded_in_one_batch_and_nothing_of_it_is_left_out() {
+    let (archive, id) = long_record();
+    let mut session = open(&archive, 12_000);
+    assert_eq!(session.verbatim(), 0..2_500);
+    let preview = session.preview("And now?", &Prompt::default()).unwrap();
+    assert_eq!(session.verbatim(), 0..2_500, "a preview folds nothing");
+    assert_eq!(session.plain_rounds().unwrap().len(), 2_500);
+    let window = first_window(&archive);
+    assert_eq!(window, preview.json);
+    assert!(window.contains("Step 2499: go on."));
+    let batches = archive.batches(id, Page::ALL).unwrap().items;
+    let [batch] = &*batches else { panic!("{} batches", batches.len()) };
+    let fold = batch.batch.fold().unwrap();
+    let [span] = *fold.spans else { panic!("{:?}", fold.spans) };
+    assert_eq!(span.first, Seq(1), "the task stays");
+    let receipt: Value = serde_json::from_str(&batch.receipt).unwrap();
+    assert!(receipt["tokens_before"].as_u64().unwrap() > 2_000_000, "{receipt}");
+    let folded = span.last.0 - span.first.0 + 1;
+    assert!(window.contains(&format!("{} earlier messages", grouped(folded as usize))));
+
+    // All of it comes back by its handle.
+    let opened = recall::open(&*archive, &Scope::Session(id), fold.handle()).unwrap().unwrap();
+    let original = opened.original.as_str();
+    assert_eq!(original.lines().count() as u64, folded);
+    assert!(original.contains("Step 1: go on.") && original.contains("Step 1500: go on."));
+
+    // Whoever opens it later shows the same, and after an undo all of it is there and can be folded again.
     let mut again = open(&archive, 12_000);
-    assert_eq!(again.verbatim(), session.verbatim());
-    assert_eq!(again.window("And now?", &Prompt::default(), 9).unwrap().json, window.json);
+    assert_eq!(again.window("And now?", &Prompt::default(), 9).unwrap().json, window);
     again.undo().unwrap();
-    assert!(again.verbatim().start < session.verbatim().start);
-    assert_eq!(again.window("And now?", &Prompt::default(), 9).unwrap().shortfall, Tokens::ZERO);
+    assert_eq!(again.verbatim(), 0..2_500);
+    assert!(archive.verify(None).unwrap().is_empty());
+    assert!(first_window(&archive).contains("Step 2499: go on."));
+}
+
+#[test]
+fn a_kept_log_changes_no_window() {
+    let (archive, id) = long_record();
+    let without = first_window(&archive);
+    let (archive, same) = long_record();
+    assert_eq!(same, id);
+    keep_logs(&archive, id).unwrap();
+    let keys = archive.derived_keys(id, "log").unwrap();
+    assert!(keys.len() >= 3 && keys.contains(&"logs".to_owned()), "{keys:?}");
+    assert_eq!(open(&archive, 12_000).verbatim(), 0..2_500, "it takes nothing out of sight");
+    let preview = open(&archive, 12_000).preview("And now?", &Prompt::default()).unwrap();
+    assert_eq!(preview.json, without);
+    // Values that cannot be read, or are of another session, are passed over.
+    for key in keys.iter().filter(|key| *key != "logs").rev().take(2) {
+        let value = archive.derived(id, key).unwrap().unwrap();
+        let other = value.replacen(' ', " 9", 1);
+        archive.put_derived(id, key, &other).unwrap();
+    }
+    assert_eq!(first_window(&archive), without);
+}
+
+#[test]
+fn a_kept_log_hides_no_pin_and_tells_of_no_other_branch() {
+    let (archive, id) = long_record();
+    keep_logs(&archive, id).unwrap();
+    archive.pin(id, Seq(2_001), true).unwrap();
+    let pinned = &archive.entries(id, 2_001..2_002).unwrap()[0].raw;
+    let said: Value = serde_json::from_str(pinned).unwrap();
+    assert!(first_window(&archive).contains(said["content"].as_str().unwrap()));
+
+    let (archive, id) = long_record();
+    keep_logs(&archive, id).unwrap();
+    let other = long_rounds(10_000..11_500);
+    archive.append(id, After::Entry(Some(Seq(199))), &other).unwrap();
+    let window = first_window(&archive);
+    assert!(window.contains("Step 11499: go on."));
+    let batch = archive.batches(id, Page::ALL).unwrap().items.remove(0).batch;
+    let opened = recall::open(&*archive, &Scope::Session(id), batch.fold().unwrap().handle());
+    let original = opened.unwrap().unwrap();
+    let original = original.original.as_str();
+    assert!(original.contains("Step 99: go on.") && original.contains("Step 10000: go on."));
+    assert!(!original.contains("Step 100: go on.") && !window.contains("Step 2499"));
+}
+
+#[test]
+fn logs_are_kept_while_rounds_are_recorded() {
+    let archive = memory();
+    let mut session = open(&archive, 12_000);
+    for number in 0..1_200 {
+        let round = Round::new(&format!("Step {number}."), &filler::words(900, number), 0);
+        assert!(session.record(&round).unwrap().problem.is_none());
+    }
+    let id = session.id();
+    assert!(archive.derived_keys(id, "log").unwrap().len() >= 2);
+    assert_eq!(archive.batches(id, Page::ALL).unwrap().items.len(), 0);
+    // One round more, by another process, is counted with what the log covers.
+    let before = session.tokens().unwrap();
+    let recorded = open(&archive, 12_000).record(&Round::new("Go on.", "Gladly.", 0)).unwrap();
+    let ratio = recorded.tokens.0 as f64 / before.0 as f64;
+    assert!((0.95..1.05).contains(&ratio), "{} {before}", recorded.tokens);
 }

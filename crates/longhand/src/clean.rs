@@ -5,17 +5,17 @@
 //! in another order than it has.
 
 /// Cleans a text of several lines: line breaks and tabs stay.
-pub(crate) fn text(text: &str) -> String {
+pub fn text(text: &str) -> String {
     cleaned(text, |out, white| out.push(if white == '\t' { '\t' } else { '\n' }))
 }
 
 /// Cleans a text that must stay on its line, such as a name: line breaks and tabs become spaces.
-pub(crate) fn line(text: &str) -> String {
+pub fn line(text: &str) -> String {
     cleaned(text, |out, _| out.push(' '))
 }
 
 /// Writes JSON so that it means the same and cannot control a terminal.
-pub(crate) fn json(text: &str) -> String {
+pub fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         // Outside of strings JSON has line breaks only; in strings these are escaped already.
