@@ -18,9 +18,7 @@ use tokio::runtime::Builder;
 use crate::args::ServeArgs;
 use crate::config::Config;
 use crate::output::{counted, counted_as};
-use crate::{
-    CommandOutcome, clean, console, embeddings, hinted, models, output, store, verbose,
-};
+use crate::{CommandOutcome, clean, console, embeddings, hinted, models, output, store, verbose};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<CommandOutcome> {
     let settings = settings(args)?;

@@ -305,7 +305,8 @@ mod tests {
         let parser = Parser::new(RecallTool::Never, Redaction::default());
         let of_openai = r#"{ "model":"m","truncation" : "auto","context_management":[{"type":"compaction","compact_threshold":9000}],"input":[{"type":"compaction","encrypted_content":"gAAA"},{"role":"user","content":"Go on."}]}"#;
         let of_anthropic = r#"{"model":"m","max_tokens":9, "context_management":{"edits":[{"type":"clear_tool_uses_20250919"},{"type":"compact_20260112"}]},"messages":[{"role":"user","content":"Go on."}]}"#;
-        for (dialect, text) in [(Dialect::Responses, of_openai), (Dialect::Anthropic, of_anthropic)] {
+        for (dialect, text) in [(Dialect::Responses, of_openai), (Dialect::Anthropic, of_anthropic)]
+        {
             let asked = |upstream_knows_options| {
                 let context = RequestContext { upstream_knows_options, ..context(dialect) };
                 parser.parse(&context, &Arc::new(text.to_owned()), None).unwrap()
