@@ -10,10 +10,19 @@ import { edits } from "./edits.js";
 
 const TABS = { overview: ["Overview", overview], talk: ["Conversation", talk], requests: ["Sent against got", requests], edits: ["Edits", edits] };
 const NAMES = Object.keys(TABS);
+const FULL_ID = /^[0-9a-f]{32}$/;
+
+/** What stands in the heading until the session has answered. */
+const UNKNOWN = { isUnknown: true, task: "…", name: "", continues: [], unread: 0, edits: { edits: 0 }, rounds: 0, entries: 0, requests: 0 };
+
+const tabOf = (route) => (TABS[route.parts[1]] ? route.parts[1] : "overview");
 
 export async function show(root, route, context) {
-  const id = route.parts[0] ?? "@last";
-  const session = await get(of(id));
+  let asking = null;
+  const ask = () => (asking ??= get(of(route.parts[0] ?? "@last")));
+  // The figures of a very long session take a while; its messages can be read before.
+  const canWait = FULL_ID.test(route.parts[0] ?? "") && tabOf(route) !== "overview";
+  const session = canWait ? { ...UNKNOWN, id: route.parts[0] } : await ask();
   const view = { session, context, reload: () => reload(), go: (tab, rest) => context.navigate(address(session.id, tab, rest)) };
   const place = h("div", { class: "tab" });
   const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the session" });
@@ -32,28 +41,40 @@ export async function show(root, route, context) {
     opened = to;
     tab?.close?.();
     frame();
-    const name = TABS[to.parts[1]] ? to.parts[1] : "overview";
+    const name = tabOf(to);
+    if (name === "overview" && view.session.isUnknown) take(await ask());
     const next = h("div");
     tab = { name, ...(await TABS[name][1](next, to, view)) };
     fill(place, next);
-    context.refreshTitle(line(session.task || session.name, 60));
+    context.refreshTitle(line(view.session.task || view.session.name, 60));
     tab.ready?.();
   }
 
   async function reload() {
-    view.session = await get(of(session.id));
+    // Figures that take too long leave those that are shown.
+    view.session = await get(of(session.id)).catch(() => view.session);
     frame();
     if (tab?.reload) await tab.reload();
     else await open(opened);
   }
 
+  function take(found) {
+    view.session = found;
+    frame();
+    context.refreshTitle(line(found.task || found.name, 60));
+  }
+
   await open(route);
+  if (canWait) {
+    // They are asked for when the tab is there. Whatever is wrong with the session, the tab tells it, too.
+    ask().then(take, (error) => take({ ...view.session, task: `Session ${session.id.slice(0, 16)}`, trouble: error.message }));
+  }
   return {
-    title: line(session.task || session.name, 60),
+    title: line(view.session.task || view.session.name || "Session", 60),
     ready: () => tab.ready?.(),
     update: async (to) => {
       if (to.parts[0] !== opened.parts[0]) return false;
-      const name = TABS[to.parts[1]] ? to.parts[1] : "overview";
+      const name = tabOf(to);
       if (name === tab.name && tab.update && (await tab.update(to))) {
         opened = to;
         frame();
@@ -90,7 +111,7 @@ export function address(id, tab, rest = "") {
 }
 
 function tabLink(session, name, opened) {
-  const isHere = name === (TABS[opened.parts[1]] ? opened.parts[1] : "overview");
+  const isHere = name === tabOf(opened);
   const counts = { talk: session.entries, requests: session.requests, edits: session.edits.edits };
   return h(
     "a",
@@ -101,7 +122,7 @@ function tabLink(session, name, opened) {
 }
 
 function heading(session, me) {
-  const chips = [
+  const chips = session.isUnknown ? [session.trouble] : [
     session.agent,
     session.model,
     session.project && h("span", { title: session.project }, folder(session.project)),

@@ -41,7 +41,7 @@ function nothingYet(me) {
       me?.proxy ? "The proxy is running. Start an agent behind it, and its session appears here as it speaks:" : "Start an agent behind Longhand, and its session appears here:",
       command("longhand run -- claude"),
       "Sessions that your agents have kept can be archived, too:",
-      command("longhand import claude"),
+      command("longhand import"),
       "Or watch a session that is played to you:",
       command("longhand demo"),
     ],

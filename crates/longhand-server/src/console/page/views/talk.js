@@ -84,8 +84,15 @@ class Talk {
     return this.take(await this.ask(Math.max(0, probe.total - PAGE)));
   }
 
-  ask(from, limit = PAGE) {
-    return get(of(this.id, "/messages"), { from, limit, all: this.all });
+  // While the figures of a very long session are reckoned, its messages may have to wait.
+  async ask(from, limit = PAGE, tries = 4) {
+    try {
+      return await get(of(this.id, "/messages"), { from, limit, all: this.all });
+    } catch (error) {
+      if (error.status !== 503 || tries === 0 || this.isClosed) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 400));
+      return this.ask(from, limit, tries - 1);
+    }
   }
 
   take(page) {
