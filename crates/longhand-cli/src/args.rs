@@ -43,7 +43,7 @@ pub(crate) use self::run::{RecallChoice, RunArgs, UsageArgs, UsageBy};
 pub(crate) use self::search::SearchArgs;
 pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::setup::{DoctorArgs, TrustArgs};
-pub(crate) use self::transfer::{ExportArgs, ExportFormName, ExportFormat, ImportArgs};
+pub(crate) use self::transfer::{ExportArgs, ExportFormat, ImportArgs};
 
 /// Gives any LLM agent an endless conversation: every word is kept, and what the model sees always fits.
 #[derive(Parser)]
