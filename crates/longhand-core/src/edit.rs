@@ -120,6 +120,11 @@ impl Batch {
         Self { head, edits: vec![Edit::Insert { after: head, text }], ..Self::default() }
     }
 
+    /// A batch that only folds; `state` is what the digest leaves for the next fold.
+    pub fn folding(head: Seq, fold: Fold, state: String) -> Self {
+        Self { head, edits: vec![Edit::Fold(fold)], state, variants: Vec::new() }
+    }
+
     /// The same batch with texts that name no handles, where nothing is kept that one could open.
     #[must_use]
     pub fn without_handles(mut self) -> Self {

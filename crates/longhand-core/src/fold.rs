@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::anchor::{ranked, telling_line};
 use crate::auto::joined;
 use crate::draft::{At, Draft};
-use crate::edit::{Batch, Edit, Fold, Seq, Span};
+use crate::edit::{Batch, Fold, Seq, Span};
 use crate::handle::content_hash;
 use crate::json::quoted_len;
 use crate::opening::Opening;
@@ -312,7 +312,7 @@ pub fn fold_ahead(
     let blocks = fold.blocks.iter().filter_map(place).collect();
     let head = history.path.seqs.last().copied().unwrap_or_default();
     let fold = Fold { spans: fold.spans, blocks, sum: fold.sum, text: String::new() };
-    Some(Batch { head, edits: vec![Edit::Fold(fold)], state, variants: Vec::new() })
+    Some(Batch::folding(head, fold, state))
 }
 
 /// What came of a block.

@@ -1,6 +1,6 @@
 //! The written form of kept logs: a list of them, and a value for each.
 
-use longhand_core::{Batch, Edit, Fold, Link, Place, Seq, Span};
+use longhand_core::{Batch, Fold, Link, Place, Seq, Span};
 
 /// The first field of a list and of a log. What has another is made anew.
 const VERSION: &str = "kept1";
@@ -49,8 +49,7 @@ impl KeptLog {
         let blocks = pairs(lines.next()?, place)?;
         let fold = Fold { spans, blocks, sum, text: String::new() };
         let state = lines.next()?.to_owned();
-        let batch = Batch { head: last, edits: vec![Edit::Fold(fold)], state, ..Batch::default() };
-        Some(Self { last, link, base, batch })
+        Some(Self { last, link, base, batch: Batch::folding(last, fold, state) })
     }
 }
 
@@ -142,8 +141,7 @@ mod tests {
             text: String::new(),
         };
         let state = "998\nlog1\t3\nw\t1\n".to_owned();
-        let batch =
-            Batch { head: Seq(1_001), edits: vec![Edit::Fold(fold)], state, ..Batch::default() };
+        let batch = Batch::folding(Seq(1_001), fold, state);
         let log = KeptLog { last: Seq(1_001), link: Link(77), base: 3, batch };
         assert_eq!(KeptLog::parse(&log.write()), Some(log.clone()));
         for other in ["", "kept1", "kept1 1 a b c\n1:2\n\n", "kept1 1 a b c\n1-2\n\n\n"] {
