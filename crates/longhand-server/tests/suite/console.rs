@@ -92,6 +92,8 @@ fn billed(text: &str, [input, cached, output]: [u64; 3]) -> ScriptStep {
 async fn filled(change: impl FnOnce(&mut Settings)) -> Stage {
     let mut steps = answers(4);
     steps.push(billed("<b>done</b>", [5_000, 2_000, 30]));
+    // For whoever goes on from there.
+    steps.extend(answers(1));
     let stage = Stage::with(steps, |settings| {
         settings.budget = Some(Tokens(4_000));
         change(settings);
