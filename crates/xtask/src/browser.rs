@@ -30,19 +30,24 @@ struct Browser {
 
 /// Runs the tests of the console; `arguments` are a binary and a part of the tests' names.
 pub(crate) fn test(arguments: &[&str]) -> Result<(), Failure> {
-    let (binary, filter) = parse(arguments);
+    let is_large = arguments.contains(&"large");
+    let words: Vec<&str> = arguments.iter().copied().filter(|word| *word != "large").collect();
+    let (binary, filter) = parse(&words);
     let browser = Browser::find(binary)?;
     let folder = target_folder().join("browser");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|error| cache::in_folder(&folder, &error))?;
-    let (many, long) = (folder.join("many.db"), folder.join("long.db"));
-    progress("making an archive of 10,000 sessions, and one of 100,000 rounds");
-    let maker = ArchiveMaker::build()?;
-    maker.make(&many, &["sessions", "0", &SESSIONS.to_string()])?;
-    maker.make(&long, &["rounds", &ROUNDS.to_string()])?;
     let mut command = browser.node(TESTS);
-    command.args(filter).env("LONGHAND_FOLDER", &folder);
-    command.env("LONGHAND_MANY", &many).env("LONGHAND_LONG", &long);
+    command.env("LONGHAND_FOLDER", &folder);
+    if is_large {
+        let (many, long) = (folder.join("many.db"), folder.join("long.db"));
+        progress("making an archive of 10,000 sessions, and one of 100,000 rounds");
+        let maker = ArchiveMaker::build()?;
+        maker.make(&many, &["sessions", "0", &SESSIONS.to_string()])?;
+        maker.make(&long, &["rounds", &ROUNDS.to_string()])?;
+        command.env("LONGHAND_MANY", &many).env("LONGHAND_LONG", &long);
+    }
+    command.args(filter);
     let done = status(command, "the tests of the console");
     let _ = fs::remove_dir_all(&folder);
     done

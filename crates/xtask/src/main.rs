@@ -57,9 +57,9 @@ cargo xtask COMMAND
   test-agents [NAME…]
                    real agents through `longhand run`, with a scripted model, on loopback alone where the
                    machine allows it; exit status 69 if none can be had here
-  test-browser [binary=PATH] [NAME]
-                   the console in headless Chromium: every view, what it can change, hostile text, large archives;
-                   of a new build, or of a binary that is there; exit status 69 if the browser cannot be had here
+  test-browser [binary=PATH] [large] [NAME]
+                   the console in headless Chromium: every view, what it can change, hostile text; `large` adds
+                   archives of 10,000 sessions and 100,000 rounds; of a new build, or of a binary that is there; exit status 69 if the browser cannot be had here
   screenshots [binary=PATH]
                    makes the pictures in docs/pictures anew, of the real thing
   dist [profile=NAME] [target=TRIPLE] [binary=PATH]

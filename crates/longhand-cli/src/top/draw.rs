@@ -249,7 +249,7 @@ fn request_list(frame: &mut Frame, area: Rect, session: &ChosenSession) {
     let is_wide = area.width >= 70;
     let rows = session.requests.iter().map(|request| request_row(request, is_wide));
     let mut widths = vec![
-        Constraint::Length(6),
+        Constraint::Length(7),
         Constraint::Length(7),
         Constraint::Length(8),
         Constraint::Length(7),

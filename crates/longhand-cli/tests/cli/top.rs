@@ -12,7 +12,7 @@ const WIDTHS: [u16; 3] = [50, 80, 200];
 fn request(task: &str, rounds: usize) -> String {
     let words = "a sentence about the work ".repeat(60);
     let message = |at: usize| {
-        let role = if at % 2 == 0 { "user" } else { "assistant" };
+        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
         json!({"role": role, "content": format!("{task} {at}: {words}")})
     };
     let messages: Vec<Value> = (0..rounds * 2 - 1).map(message).collect();
@@ -52,7 +52,7 @@ fn top_shows_sessions_the_window_requests_and_savings_at_any_width() {
             top.wait_for(shown);
         }
         let contents = top.contents();
-        assert!(contents.contains("new batch"), "{columns}:\n{contents}");
+        assert!(contents.contains("left out of the newest request"), "{columns}:\n{contents}");
         assert!(!contents.contains("owned\u{7}"), "{columns}:\n{contents}");
         assert!(
             contents.contains("red 0"),
@@ -60,7 +60,7 @@ fn top_shows_sessions_the_window_requests_and_savings_at_any_width() {
         );
         // The other session is chosen, and then has the screen to itself.
         top.press("\u{1b}[B");
-        top.wait_while(|contents| contents.contains("new batch"));
+        top.wait_while(|contents| contents.contains("left out of the newest"));
         top.press("\r");
         top.wait_while(|contents| contents.contains("Sessions"));
         top.resize(24, 60);

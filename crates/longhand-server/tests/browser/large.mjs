@@ -1,22 +1,13 @@
 // Ten thousand sessions, a hundred thousand rounds: what is in sight is drawn, and nothing waits.
 
-import { readdirSync, statSync } from "node:fs";
 import { assert, open, test, until } from "./kit.mjs";
 
-const PAGE_BYTES_MAX = 300 * 1024;
 const FIRST_VIEW_MS_MAX = 1000;
 const INTERACTION_MS_MAX = 100;
 /** On a busy machine, one of some tries is not held up by others. */
 const TRIES = 5;
 
 const best = (values) => Math.min(...values);
-
-test("the page has at most 300 KB", async () => {
-  const bytes = (path) => (statSync(path).isDirectory() ? readdirSync(path).reduce((sum, name) => sum + bytes(`${path}/${name}`), 0) : statSync(path).size);
-  const size = bytes(process.env.LONGHAND_PAGE);
-  assert.ok(size <= PAGE_BYTES_MAX, `${size} bytes`);
-  return `${(size / 1024).toFixed(0)} KB`;
-});
 
 // Tells when a selector is first on the screen, by the page's own clock.
 const watcher = (selector) => {

@@ -7,7 +7,6 @@ import "./views.mjs";
 import "./writes.mjs";
 import "./people.mjs";
 import "./hostile.mjs";
-import "./large.mjs";
 
 /** What all tests look at: a demo that was played, a large archive, and a browser that is logged in to both. */
 class World {
@@ -114,6 +113,9 @@ class World {
     for (const program of [...Program.running]) await program.stop();
   }
 }
+
+// Archives this large take minutes to make: `cargo xtask test-browser large`.
+if (process.env.LONGHAND_MANY) await import("./large.mjs");
 
 const world = new World();
 let failures = 1;

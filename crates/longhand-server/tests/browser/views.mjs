@@ -1,6 +1,9 @@
 // Each view shows what is in the archive, has an address, and follows what changes.
 
+import { readdirSync, statSync } from "node:fs";
 import { assert, open, test, until } from "./kit.mjs";
+
+const PAGE_BYTES_MAX = 300 * 1024;
 
 const TASK = "Since the clocks changed";
 
@@ -214,4 +217,11 @@ test("a session appears and grows while one looks at it", async (world) => {
     { role: "user", content: "And it goes on." },
   ]);
   await page.locator(".message", { hasText: "And it goes on." }).waitFor();
+});
+
+test("the page has at most 300 KB", async () => {
+  const bytes = (path) => (statSync(path).isDirectory() ? readdirSync(path).reduce((sum, name) => sum + bytes(`${path}/${name}`), 0) : statSync(path).size);
+  const size = bytes(process.env.LONGHAND_PAGE);
+  assert.ok(size <= PAGE_BYTES_MAX, `${size} bytes`);
+  return `${(size / 1024).toFixed(0)} KB`;
 });
