@@ -6,7 +6,6 @@ mod bytes;
 mod clear;
 mod common;
 mod damaged;
-mod deferred;
 mod entering;
 mod fold;
 mod formats;
