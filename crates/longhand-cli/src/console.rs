@@ -67,19 +67,13 @@ pub(crate) fn open_browser(link: &str) -> Option<NamedTempFile> {
     let opener = opener()?;
     let mut command = Command::new(opener);
     command.arg(page.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    match command.spawn() {
-        Ok(mut child) => {
-            // It ends soon; whoever waits for it is no longer than that.
-            std::thread::spawn(move || child.wait());
-            Some(page)
-        }
-        Err(_) => {
-            output::say(&format!(
-                "no browser was started: open the link ({opener} does not start)"
-            ));
-            None
-        }
-    }
+    let Ok(mut child) = command.spawn() else {
+        output::say(&format!("no browser was started: open the link ({opener} does not start)"));
+        return None;
+    };
+    // It ends soon; whoever waits for it is no longer than that.
+    std::thread::spawn(move || child.wait());
+    Some(page)
 }
 
 /// A page that leads to the link, which the user alone can read.

@@ -43,7 +43,7 @@ struct KnownOrder {
     form: SummaryForm,
 }
 
-/// The orders as these clients wrote them: Claude Code 2.1.325, Codex 0.166.0, opencode 1.18.33.
+/// The orders as these clients wrote them: Claude Code 2.1.325, Codex 0.166.0.
 const KNOWN: &[KnownOrder] = &[
     KnownOrder {
         agent: "claude-code",

@@ -41,7 +41,7 @@ fn words(at: usize) -> String {
 
 fn lines(dialect: Dialect, count: usize) -> Vec<String> {
     let line = |at: usize| {
-        let role = if at % 2 == 0 { "user" } else { "assistant" };
+        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
         let parent = if at == 0 { Value::Null } else { json!(format!("id-{}", at - 1)) };
         let time = "2026-01-02T03:04:05.000Z";
         let text = json!([{"type": "text", "text": words(at)}]);
@@ -49,7 +49,7 @@ fn lines(dialect: Dialect, count: usize) -> Vec<String> {
             Dialect::ClaudeCode => json!({"parentUuid": parent, "uuid": format!("id-{at}"), "sessionId": "s",
                 "type": role, "timestamp": time, "message": {"role": role, "content": text}}),
             Dialect::Codex => {
-                let kind = if at % 2 == 0 { "input_text" } else { "output_text" };
+                let kind = if at.is_multiple_of(2) { "input_text" } else { "output_text" };
                 json!({"timestamp": time, "type": "response_item", "payload": {"type": "message", "role": role,
                     "content": [{"type": kind, "text": words(at)}]}})
             }

@@ -141,7 +141,7 @@ fn what_is_not_described_is_found() {
         (me.replace("false", "0"), 200),
         (me.replace("\"proxy\":true,", ""), 200),
         (me.replace("\"budget\":7", "\"budget\":7,\"more\":1"), 200),
-        (me.replace("{", ""), 200),
+        (me.replace('{', ""), 200),
         (me.to_owned(), 418),
         (me.to_owned(), 401),
     ] {
