@@ -146,7 +146,7 @@ fn chart(rows: &[(String, &UsageRow)], width: usize, columns: usize) -> String {
     }
     text.push_str("█ sent  ░ saved; costs are estimates\n");
     if rows.iter().any(|(_, row)| !row.cached_reported && row.cached == 0) {
-        text.push_str("cached ?: no provider said what it had in its cache\n");
+        text.push_str("cached ?: no provider reported any\n");
     }
     text
 }

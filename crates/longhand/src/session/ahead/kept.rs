@@ -144,7 +144,7 @@ mod tests {
         let batch = Batch::folding(Seq(1_001), fold, state);
         let log = KeptLog { last: Seq(1_001), link: Link(77), base: 3, batch };
         assert_eq!(KeptLog::parse(&log.write()), Some(log.clone()));
-        for other in ["", "kept1", "kept1 1 a b c\n1:2\n\n", "kept1 1 a b c\n1-2\n\n\n"] {
+        for other in ["", "kept1", "kept1 1 a b c\n1:2\n", "kept1 1 a b c\n1-2\n\n\n"] {
             assert_eq!(KeptLog::parse(other), None, "{other}");
         }
         assert_eq!(KeptLog::parse(&log.write().replacen("kept1", "kept0", 1)), None);
