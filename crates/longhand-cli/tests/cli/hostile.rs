@@ -153,6 +153,7 @@ fn no_command_lets_foreign_text_control_the_terminal() {
     let (name, file, bad, handle) = (EVIL, file.as_str(), bad.as_str(), handle.as_str());
     let in_archive = ["--archive", "a.db"];
     let (elsewhere, copy) = (format!("{EVIL}/none.db"), format!("{EVIL}.db"));
+    let second = format!("{EVIL}.second.db");
     let (upstream, agent) = (server.url(), format!("./{EVIL}.agent"));
     let commands: Vec<(&str, Vec<&str>)> = vec![
         ("ls", vec!["ls"]),
@@ -162,6 +163,12 @@ fn no_command_lets_foreign_text_control_the_terminal() {
         ("show what is not there", vec!["show", "\u{202e}none\u{1b}[2J"]),
         ("log", vec!["log", name]),
         ("search", vec!["search", "needle"]),
+        ("resume", vec!["resume", "needle"]),
+        ("resume a name", vec!["resume", name]),
+        // What it draws has tests of its own; without a keyboard it says that it needs one.
+        ("top", vec!["top"]),
+        ("console of what is not there", vec!["console", "\u{202e}none\u{1b}[2J", "--no-open"]),
+        ("archive prune", vec!["archive", "prune", "--older-than", "1d", "--dry-run"]),
         ("usage", vec!["usage", "--by", "session"]),
         ("usage by model", vec!["usage", "--by", "model"]),
         ("verify", vec!["verify", name]),
@@ -181,6 +188,8 @@ fn no_command_lets_foreign_text_control_the_terminal() {
         ("run", vec!["run", "--name", name, "--upstream", &upstream, "--", &agent]),
     ];
     let in_files: Vec<(&str, Vec<&str>)> = vec![
+        ("demo", vec!["demo", "--no-open", "--fast", "--end"]),
+        ("archive copy", vec!["archive", "copy", "a.db", &second]),
         ("count", vec!["count", file]),
         ("count two", vec!["count", file, bad]),
         ("count messages", vec!["count", file, "--messages"]),

@@ -108,7 +108,7 @@ fn a_client_searches_and_reads_the_sessions_of_its_project() {
     let (grepped, _) = client.call("read", &json!({"handle": "own", "grep": "4141"}));
     assert!(grepped.contains("4141") && !grepped.contains("What is"), "{grepped}");
     let (listed, _) = client.call("sessions", &json!({}));
-    assert!(listed.contains(" own,") && !listed.contains(" other,"), "{listed}");
+    assert!(listed.contains(" own claude-code,") && !listed.contains(" other "), "{listed}");
     let resources = client.ask("resources/list", &json!({}));
     let uri = &resources["result"]["resources"][0]["uri"];
     let resource = client.ask("resources/read", &json!({"uri": uri}));
