@@ -217,8 +217,9 @@ pub(crate) fn wrapped(line: &str, indent: &str) -> String {
     out
 }
 
-/// A word in pieces of at most `chars_max` characters.
+/// A word in pieces of at most `chars_max` characters. A link stays whole: in pieces it cannot be opened.
 fn pieces(word: &str, chars_max: usize) -> impl Iterator<Item = &str> {
+    let chars_max = if word.contains("://") { usize::MAX } else { chars_max };
     let mut rest = word;
     std::iter::from_fn(move || {
         let end = rest.char_indices().nth(chars_max).map_or(rest.len(), |(end, _)| end);

@@ -157,7 +157,10 @@ fn listed(report: &ResumeReport, query: &str) -> String {
             let choice = if let (None, Some(obstacle)) = (&session.command, &session.obstacle) {
                 format!("  {}\n", harmless_line(obstacle))
             } else {
-                let name = names::quoted(&session.name);
+                // A name that could control the terminal is not one to be typed; its id is.
+                let is_harmless = harmless_line(&session.name) == session.name;
+                let id = session.session.as_ref().filter(|_| !is_harmless);
+                let name = names::quoted(&harmless_line(id.unwrap_or(&session.name)));
                 let choice = store::addressed(&format!("`longhand resume {name}`"));
                 format!("  {}\n", choice.trim_matches('`'))
             };

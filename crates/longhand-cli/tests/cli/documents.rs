@@ -105,13 +105,17 @@ pub(crate) fn run_raw(
     (String::from_utf8_lossy(&reader.join().unwrap()).into_owned(), status)
 }
 
-/// What a reader sees: no carriage returns, no progress lines, `~` for the folder, one port.
+/// What a reader sees: no carriage returns, no progress lines, `~` for the folder, one port, no token.
 fn shown(folder: &Folder, output: &str) -> String {
     let output = output.replace("\r\n", "\n");
     let lines = output.split('\n').map(|line| line.rsplit("\r\u{1b}[K").next().unwrap_or(line));
     let text = lines.collect::<Vec<_>>().join("\n");
     let home = folder.path("").display().to_string();
     let text = text.replace(home.trim_end_matches('/'), "~");
+    // The token of a link is another one each time.
+    let (before, after) = text.split_once("#token=").unwrap_or((&text, ""));
+    let after = after.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+    let text = if after.is_empty() { text.clone() } else { format!("{before}#token=…{after}") };
     let mut out = String::new();
     for (at, part) in text.split("127.0.0.1:").enumerate() {
         let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
