@@ -16,7 +16,7 @@ use crate::serve::ServedProxy;
 const EVIL: &str = "a\u{1b}]0;evil\u{7}\u{1b}[2J\u{9b}31m\u{202e}evil\u{2066}\u{200f}\u{feff}\u{7f}\u{8}\u{2028}\rz";
 
 /// Commands that write what programs read: exact if piped, clean on a terminal.
-const DATA: [&str; 5] = ["compact", "context", "expand", "export", "completions"];
+const DATA: [&str; 6] = ["compact", "context", "expand", "export", "completions", "resume"];
 
 fn is_harmful(c: char) -> bool {
     let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{61c}');
