@@ -423,7 +423,8 @@ pub(crate) struct RmArgs {
 
 #[derive(Args, Clone)]
 pub(crate) struct InputArgs {
-    /// The conversation: a request, a list of messages or a session file [default: standard input]
+    /// The conversation: a request, a list of messages or a session file, also claude@last, codex@last or pi@last
+    /// [default: standard input]
     pub(crate) file: Option<PathBuf>,
     /// The format: auto, chat, responses, anthropic, claude-code, codex or pi
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = dialect)]

@@ -10,7 +10,7 @@ use longhand_core::grouped;
 use longhand_dialect::{Conversation, DialectError};
 
 use crate::args::InputArgs;
-use crate::{hinted, output};
+use crate::{hinted, output, session_file};
 
 /// What the input is called in messages.
 pub(crate) fn name(args: &InputArgs) -> String {
@@ -22,6 +22,9 @@ pub(crate) fn name(args: &InputArgs) -> String {
 pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
     let file = args.file.as_deref().filter(|path| path.as_os_str() != "-");
     let name = name(args);
+    let newest =
+        file.filter(|path| is_newest(path)).map(|_| session_file::find(&name)).transpose()?;
+    let file = newest.as_deref().or(file);
     let bytes = match file {
         Some(path) => {
             let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
@@ -53,6 +56,11 @@ pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
             _ => anyhow::anyhow!("{name}: {error}"),
         },
     )
+}
+
+/// Whether the newest session of an agent is meant, such as `claude@last`, and not a file.
+fn is_newest(path: &Path) -> bool {
+    path.to_str().is_some_and(|name| name.ends_with("@last")) && !path.exists()
 }
 
 /// A session that was forked, with what came before the fork.

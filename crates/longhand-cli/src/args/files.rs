@@ -103,7 +103,8 @@ pub(crate) struct CheckArgs {
   longhand count one.json two.json three.jsonl
   longhand count request.json --meter cl100k --json")]
 pub(crate) struct CountArgs {
-    /// Conversations: requests, lists of messages or session files [default: standard input]
+    /// Conversations: requests, lists of messages or session files, also claude@last, codex@last or pi@last [default:
+    /// standard input]
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The format: auto, chat, responses, anthropic, claude-code, codex or pi

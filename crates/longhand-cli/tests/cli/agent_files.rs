@@ -60,6 +60,9 @@ fn session_files(folder: &Folder) -> Vec<String> {
 #[test]
 fn a_session_is_shortened_into_a_new_one_and_the_old_one_stays() {
     let (folder, file) = kept_by_claude(40);
+    let (named, newest) = (format!("count --quiet {file}"), "count --quiet claude@last");
+    assert_eq!(folder.run(newest).stdout, folder.run(&named).stdout);
+    folder.run("check codex@last").assert_refused(&["codex has no session files"]);
     let run = folder.run("compact --resume claude@last --budget 25k");
     assert_eq!(run.status, 0, "{run:?}");
     assert_eq!(folder.read(&file), session(40));
