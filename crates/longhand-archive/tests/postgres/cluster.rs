@@ -81,7 +81,7 @@ fn talk(
     addresses: &[String],
     failed: &AtomicUsize,
 ) {
-    let body = conversation.ask(rng);
+    let mut body = conversation.ask(rng);
     let begun = Instant::now();
     loop {
         let address = rng.choose(addresses);
@@ -92,6 +92,7 @@ fn talk(
                 assert!(!said.contains("401") && !said.contains("403"), "{said}");
                 assert!(begun.elapsed() < ANSWER_TIME_MAX, "{}: {said}", conversation.number);
                 thread::sleep(Duration::from_millis(rng.range(5..60) as u64));
+                body = conversation.request();
             }
         }
     }

@@ -18,11 +18,13 @@ pub(crate) struct Conversation {
     pub(crate) number: usize,
     turns: usize,
     messages: Vec<Value>,
+    /// How many requests were made.
+    tries: usize,
 }
 
 impl Conversation {
     pub(crate) fn new(number: usize) -> Self {
-        Self { number, turns: 0, messages: Vec::new() }
+        Self { number, turns: 0, messages: Vec::new(), tries: 0 }
     }
 
     /// The body of a request with the next question.
@@ -30,14 +32,21 @@ impl Conversation {
         let words = filler::words(rng.range(120..260), (self.number * 1_000 + self.turns) as u64);
         let mark = upstream::asked(self.number, self.turns);
         self.messages.push(json!({"role": "user", "content": format!("{mark} {words}")}));
-        json!({"model": "odd", "max_tokens": 100, "messages": self.messages}).to_string()
+        self.request()
+    }
+
+    /// The body of the next request; each has a number of its own.
+    pub(crate) fn request(&mut self) -> String {
+        self.tries += 1;
+        json!({"model": "odd", "max_tokens": 100, "seed": self.tries, "messages": self.messages})
+            .to_string()
     }
 
     /// The same with a question that fits into any window.
     pub(crate) fn ask_briefly(&mut self) -> String {
         let mark = upstream::asked(self.number, self.turns);
         self.messages.push(json!({"role": "user", "content": format!("{mark} And?")}));
-        json!({"model": "odd", "max_tokens": 100, "messages": self.messages}).to_string()
+        self.request()
     }
 
     /// Takes note of the answer.

@@ -42,6 +42,8 @@ pub(crate) fn session_of(mark: &str) -> Option<usize> {
 #[derive(Default)]
 struct Sent {
     newest: Vec<String>,
+    /// The number that the client gave that request.
+    number: u64,
     breaks: usize,
     at: Option<Instant>,
 }
@@ -132,7 +134,8 @@ fn serve(
     let newest = messages.last().and_then(|message| mark(message)).unwrap_or_default();
     let mut numbers = newest.split('-').skip(1).filter_map(|number| number.parse().ok());
     let (session, turn) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    note(&mut sent.lock().unwrap(), session, messages, at);
+    let number = request["seed"].as_u64().unwrap_or_default();
+    note(&mut sent.lock().unwrap(), session, (number, messages), at);
     respond(stream, &answer(session, turn))
 }
 
@@ -149,8 +152,18 @@ fn respond(mut stream: &TcpStream, text: &str) -> std::io::Result<bool> {
     Ok(true)
 }
 
-fn note(all: &mut HashMap<usize, Sent>, session: usize, messages: Vec<String>, at: Instant) {
+fn note(
+    all: &mut HashMap<usize, Sent>,
+    session: usize,
+    (number, messages): (u64, Vec<String>),
+    at: Instant,
+) {
     let sent = all.entry(session).or_default();
+    // What a node sent before it was killed may be read after what another one sent instead.
+    if number < sent.number {
+        return;
+    }
+    sent.number = number;
     let goes_on = messages.starts_with(&sent.newest) || sent.newest.starts_with(&messages);
     sent.breaks += usize::from(!goes_on);
     (sent.newest, sent.at) = (messages, Some(at));
