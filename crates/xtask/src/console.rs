@@ -11,16 +11,8 @@ use crate::run::cargo_with;
 const REQUIREMENTS: &str = include_str!("../../../clients/schemathesis/requirements.txt");
 
 /// The test that runs it against a console with a filled archive.
-const TEST: &[&str] = &[
-    "test",
-    "-p",
-    "longhand-server",
-    "--test",
-    "suite",
-    "console::schemathesis",
-    "--",
-    "--nocapture",
-];
+const TEST: &[&str] =
+    &["test", "--workspace", "--test", "suite", "console::schemathesis", "--", "--nocapture"];
 
 /// Runs schemathesis against a console.
 pub(crate) fn test() -> Result<(), Failure> {
