@@ -112,14 +112,14 @@ fn meant(likeness: &Likeness, turns: &[Turn<'_>]) -> Vec<f32> {
     let mean = likeness.mean();
     let above =
         |turn: &Turn<'_>| likeness.of_entry(turn.place).map_or(0.0, |of| of - mean).max(0.0);
-    let own = of_best(turns.iter().map(above).collect());
+    let alike = of_best(turns.iter().map(above).collect());
     let beside = |at: usize| {
         let is_near = |other: &usize| turns[*other].place.abs_diff(turns[at].place) <= 1;
         let near = [at.checked_sub(1), at.checked_add(1).filter(|next| *next < turns.len())];
-        near.into_iter().flatten().filter(is_near).map(|other| own[other]).fold(0.0, f32::max)
+        near.into_iter().flatten().filter(is_near).map(|other| alike[other]).fold(0.0, f32::max)
     };
-    let each = own.iter().enumerate();
-    each.map(|(at, own)| LIKE * own + LIKE_AROUND * beside(at)).collect()
+    let each = alike.iter().enumerate();
+    each.map(|(at, of)| LIKE * of + LIKE_AROUND * beside(at)).collect()
 }
 
 /// Says how much of a question each text has by itself.

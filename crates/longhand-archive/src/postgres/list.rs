@@ -55,10 +55,10 @@ pub(super) async fn sessions(
             }
             bytes = digits.as_bytes().to_vec();
             // All ids that begin with the whole bytes among the digits lie together.
-            let whole: Option<Vec<u8>> = (0..bytes.len() / 2)
+            let prefix: Option<Vec<u8>> = (0..bytes.len() / 2)
                 .map(|at| u8::from_str_radix(digits.get(at * 2..at * 2 + 2)?, 16).ok())
                 .collect();
-            end = whole.and_then(|whole| successor(&whole));
+            end = prefix.and_then(|prefix| successor(&prefix));
             let condition = "id >= decode(left(convert_from($1, 'SQL_ASCII'), length($1) / 2 * 2), 'hex') \
                              AND ($5::bytea IS NULL OR id < $5) \
                              AND left(encode(id, 'hex'), length($1)) = convert_from($1, 'SQL_ASCII')";
