@@ -90,7 +90,7 @@ pub(crate) enum Command {
     Undo(UndoArgs),
     /// Check every checksum and handle in the archive
     Verify(VerifyArgs),
-    /// Write a session with all that is kept of it, as JSON Lines
+    /// Write a session with all that is kept of it, or its messages for another program
     Export(ExportArgs),
     /// Import a session from an export, a state file or an agent's session file
     Import(ImportArgs),
@@ -100,7 +100,7 @@ pub(crate) enum Command {
     Rename(RenameArgs),
     /// Remove a session for good
     Rm(RmArgs),
-    /// Look after the archive: copy it while it is in use
+    /// Look after the archive: back it up, copy it, migrate it, remove what is old
     Archive(ArchiveCommandArgs),
     /// Chat with a model in the terminal, without end
     Chat(ChatArgs),
