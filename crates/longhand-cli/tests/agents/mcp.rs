@@ -1,6 +1,7 @@
 //! Real agents that find `longhand mcp` in their settings and use it.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use longhand_testkit::scripted::{
     RecordedRequest, ScriptStep, ScriptedCall, ScriptedReply, ScriptedServer, ScriptedUsage,
@@ -63,6 +64,10 @@ impl McpPlay {
             let handle = handle.unwrap_or("none").to_owned();
             seen.found = found;
             return calls(&read, "call_read_0002", json!({"handle": handle}));
+        }
+        if self.is_own {
+            // The proxy archives a request within 100 ms; no real model answers sooner.
+            std::thread::sleep(Duration::from_secs(2));
         }
         calls(&search, "call_search_0001", json!({"query": query}))
     }
